@@ -1,0 +1,10 @@
+//! Row-level DML for Apache Iceberg tables as a DataFusion extension.
+
+#![warn(missing_docs, unreachable_pub)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod env;
+pub mod error;
+pub mod spec;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,26 @@
+//! The Iceberg table format, pure: no async, no I/O, no DataFusion; arrow only inside the manifest codec.
+//!
+//! Everything here turns bytes into values and back, or computes on values. Source: the Iceberg table specification,
+//! versions 1 to 3; where it is silent, the Java reference implementation.
+
+pub mod data_file;
+pub mod literal;
+pub mod manifest;
+pub mod partition;
+pub mod schema;
+pub mod snapshot;
+pub mod sort;
+pub mod table_metadata;
+pub mod transform;
+pub mod types;
+
+pub use data_file::{ColumnMap, DataContent, DataFile, EntryStatus, FileFormat, ManifestEntry};
+pub use literal::Literal;
+pub use manifest::{FieldSummary, ManifestContent, ManifestFile};
+pub use partition::{PartitionField, PartitionKey, PartitionSpec, PartitionTuple};
+pub use schema::Schema;
+pub use snapshot::{MAIN_BRANCH, ManifestSource, Operation, RefKind, Snapshot, SnapshotRef};
+pub use sort::{NullOrder, SortDirection, SortField, SortOrder};
+pub use table_metadata::{FormatVersion, TableMetadata};
+pub use transform::Transform;
+pub use types::{ListType, MapType, NestedField, PrimitiveType, StructType, Type};
