@@ -5,6 +5,7 @@
 
 pub mod env;
 pub mod error;
+pub mod scan;
 pub mod spec;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,9 @@
+//! Scan planning: from a snapshot to the files to read, each with exactly the deletes that apply to it.
+//!
+//! Chooses files and loads deletes; reads no rows of the table. Implements the spec section "Scan Planning". Invariant: a
+//! task carries every delete that applies to its file, whatever the row filter was; a filter only leaves out data files
+//! of which no row can match.
+
+mod task;
+
+pub use task::{DeleteFile, DeleteList, FileDeletes, FileScanTask, ScanPlan, ScanPlanMetrics, position_delete_target};
