@@ -4,9 +4,11 @@
 //! versions 1 to 3; where it is silent, the Java reference implementation.
 
 pub mod data_file;
+pub mod deletion_vector;
 pub mod literal;
 pub mod manifest;
 pub mod partition;
+pub mod puffin;
 pub mod schema;
 pub mod snapshot;
 pub mod sort;
@@ -15,8 +17,9 @@ pub mod transform;
 pub mod types;
 
 pub use data_file::{ColumnMap, DataContent, DataFile, EntryStatus, FileFormat, ManifestEntry};
+pub use deletion_vector::{DeletionVector, PositionBitmap};
 pub use literal::Literal;
-pub use manifest::{FieldSummary, ManifestContent, ManifestFile};
+pub use manifest::{Columns, FieldSummary, ManifestContent, ManifestFile, ManifestReader, ManifestWriter};
 pub use partition::{PartitionField, PartitionKey, PartitionSpec, PartitionTuple};
 pub use schema::Schema;
 pub use snapshot::{MAIN_BRANCH, ManifestSource, Operation, RefKind, Snapshot, SnapshotRef};

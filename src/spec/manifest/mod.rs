@@ -3,6 +3,14 @@
 //! Implements the spec sections "Manifests", "Manifest Lists" and "Sequence Number Inheritance". Invariant: a manifest holds
 //! entries of one partition spec and of one content, data or deletes.
 
+mod list;
+mod reader;
+mod writer;
+
+pub use list::{assign_list_inheritance, read_manifest_list, write_manifest_list};
+pub use reader::{Columns, ManifestReader};
+pub use writer::ManifestWriter;
+
 /// What a manifest's entries are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ManifestContent {
