@@ -3,6 +3,7 @@
 //! Everything here turns bytes into values and back, or computes on values. Source: the Iceberg table specification,
 //! versions 1 to 3; where it is silent, the Java reference implementation.
 
+pub(crate) mod calendar;
 pub mod data_file;
 pub mod deletion_vector;
 pub mod literal;

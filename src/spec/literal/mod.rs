@@ -4,10 +4,18 @@
 //! it is read under is always at hand, so a decimal holds only its unscaled value. Invariant: equality and hash are by
 //! bits (NaN equals NaN, -0.0 differs from 0.0); ordering for pruning lives in [`Literal::compare`].
 
+mod binary;
+mod json;
+mod promote;
+mod text;
+
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use uuid::Uuid;
+
+pub(crate) use binary::minimal_twos_complement;
+pub(crate) use text::{date_text, year_text};
 
 /// A non-null value of a primitive type.
 #[derive(Debug, Clone)]
@@ -142,3 +150,6 @@ fn canonical_f32(v: f32) -> u32 {
 fn canonical_f64(v: f64) -> u64 {
     if v.is_nan() { f64::NAN.to_bits() } else { v.to_bits() }
 }
+
+#[cfg(test)]
+mod tests;
