@@ -1,0 +1,78 @@
+//! From the errors of object_store to ours.
+
+use crate::{Error, ErrorKind};
+
+/// Context name that an error of [`FileIo::create`](super::FileIo::create) carries when the object may exist after all.
+pub(crate) const AMBIGUOUS: &str = "ambiguous";
+
+/// Our error for a failed `action` ("read", "write", …) on `location`.
+pub(crate) fn convert(action: &str, location: &str, error: object_store::Error, local: bool) -> Error {
+    use object_store::Error as E;
+    let kind = match &error {
+        E::NotFound { .. } => ErrorKind::NotFound,
+        E::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+        E::InvalidPath { .. } => ErrorKind::InvalidInput,
+        E::NotSupported { .. } | E::NotImplemented { .. } => ErrorKind::Unsupported,
+        _ => ErrorKind::Unavailable,
+    };
+    let message = match kind {
+        ErrorKind::NotFound => format!("there is no file {location}"),
+        ErrorKind::AlreadyExists => format!("file {location} exists already"),
+        _ => format!("cannot {action} {location}"),
+    };
+    match kind {
+        ErrorKind::NotFound | ErrorKind::AlreadyExists => Error::new(kind, message),
+        _ if local => Error::new(kind, message).with_source(error),
+        // A remote store's text may quote a signed URL.
+        _ => Error::new(kind, message).with_source(redact(&error.to_string())),
+    }
+}
+
+/// Whether the object may have been written although `error` came back.
+pub(crate) fn is_ambiguous(error: &object_store::Error) -> bool {
+    use object_store::Error as E;
+    !matches!(
+        error,
+        E::NotFound { .. }
+            | E::AlreadyExists { .. }
+            | E::InvalidPath { .. }
+            | E::NotSupported { .. }
+            | E::NotImplemented { .. }
+            | E::PermissionDenied { .. }
+            | E::Unauthenticated { .. }
+    )
+}
+
+/// `text` without the query part and the user part of every URL in it.
+pub(crate) fn redact(text: &str) -> String {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '>' | ']' | ',' | ';');
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let (url, tail) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        let (head, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+        let host = head.split_at(head.find('/').unwrap_or(head.len()));
+        out.push_str(host.0.rsplit_once('@').map_or(host.0, |(_, host)| host));
+        out.push_str(host.1);
+        if !query.is_empty() {
+            out.push_str("?…");
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redacts_queries_and_users() {
+        let text = r#"PUT "https://key:secret@h.net/c/b?sig=abc&se=1" failed, see http://x/y"#;
+        assert_eq!(redact(text), r#"PUT "https://h.net/c/b?…" failed, see http://x/y"#);
+        assert_eq!(redact("no url?x"), "no url?x");
+    }
+}
