@@ -5,6 +5,7 @@
 
 pub mod env;
 pub mod error;
+pub mod expr;
 pub mod io;
 pub mod scan;
 pub mod spec;
