@@ -6,11 +6,13 @@
 pub(crate) mod calendar;
 pub mod data_file;
 pub mod deletion_vector;
+pub(crate) mod json;
 pub mod literal;
 pub mod manifest;
 pub mod partition;
 pub mod puffin;
 pub mod schema;
+mod schema_json;
 pub mod snapshot;
 pub mod sort;
 pub mod table_metadata;
