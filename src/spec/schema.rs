@@ -132,7 +132,10 @@ impl Schema {
         self.visit(&mut |field| {
             if version < FormatVersion::V3 {
                 if is_v3_type(&field.field_type) {
-                    problem.get_or_insert(format!("column {}: type {} needs format version 3", field.name, field.field_type));
+                    problem.get_or_insert(format!(
+                        "column {}: type {} needs format version 3",
+                        field.name, field.field_type
+                    ));
                 } else if field.initial_default.is_some() {
                     problem.get_or_insert(format!("column {}: an initial default needs format version 3", field.name));
                 }
@@ -164,7 +167,8 @@ impl Schema {
     pub(crate) fn with_fresh_ids(&self) -> (Self, HashMap<i32, i32>) {
         let mut fresh = FreshIds { last: 0, map: HashMap::new() };
         let fields = fresh.fields(&self.fields);
-        let identifier_field_ids = self.identifier_field_ids.iter().filter_map(|id| fresh.map.get(id).copied()).collect();
+        let identifier_field_ids =
+            self.identifier_field_ids.iter().filter_map(|id| fresh.map.get(id).copied()).collect();
         (Self { schema_id: 0, fields, identifier_field_ids }, fresh.map)
     }
 }
@@ -318,9 +322,16 @@ mod tests {
     fn finds_fields_by_id_and_name_at_any_depth() {
         let s = nested();
         s.validate().unwrap();
-        for (id, name) in
-            [(1, "id"), (5, "s.x"), (6, "s.Y"), (7, "l.element"), (8, "l.element.z"), (9, "m.key"), (10, "m.value"), (11, "a.b")]
-        {
+        for (id, name) in [
+            (1, "id"),
+            (5, "s.x"),
+            (6, "s.Y"),
+            (7, "l.element"),
+            (8, "l.element.z"),
+            (9, "m.key"),
+            (10, "m.value"),
+            (11, "a.b"),
+        ] {
             assert_eq!(s.field_by_id(id).unwrap().id, id);
             assert_eq!(s.field_by_name(name).unwrap().id, id, "{name}");
             assert_eq!(s.name_of(id).unwrap(), name);

@@ -107,7 +107,9 @@ impl Operation {
 
     /// The operation of this name, any case.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Append, Self::Replace, Self::Overwrite, Self::Delete].into_iter().find(|o| o.name().eq_ignore_ascii_case(name))
+        [Self::Append, Self::Replace, Self::Overwrite, Self::Delete]
+            .into_iter()
+            .find(|o| o.name().eq_ignore_ascii_case(name))
     }
 }
 

@@ -173,7 +173,9 @@ impl PrimitiveType {
             (a, b) if a == b => true,
             (Self::Int, Self::Long) | (Self::Float, Self::Double) => true,
             (Self::Date, Self::Timestamp | Self::TimestampNs) | (Self::Unknown, _) => true,
-            (Self::Decimal { precision: p, scale: s }, Self::Decimal { precision, scale }) => s == scale && p <= precision,
+            (Self::Decimal { precision: p, scale: s }, Self::Decimal { precision, scale }) => {
+                s == scale && p <= precision
+            }
             _ => false,
         }
     }
@@ -303,9 +305,29 @@ mod tests {
     #[test]
     fn primitives_parse_back_from_their_text() {
         for text in [
-            "boolean", "int", "long", "float", "double", "decimal(9, 2)", "decimal(38, 38)", "date", "time", "timestamp",
-            "timestamptz", "timestamp_ns", "timestamptz_ns", "string", "uuid", "fixed[16]", "binary", "unknown", "geometry",
-            "geometry(srid:4326)", "geography", "geography(OGC:CRS83)", "geography(OGC:CRS84, karney)",
+            "boolean",
+            "int",
+            "long",
+            "float",
+            "double",
+            "decimal(9, 2)",
+            "decimal(38, 38)",
+            "date",
+            "time",
+            "timestamp",
+            "timestamptz",
+            "timestamp_ns",
+            "timestamptz_ns",
+            "string",
+            "uuid",
+            "fixed[16]",
+            "binary",
+            "unknown",
+            "geometry",
+            "geometry(srid:4326)",
+            "geography",
+            "geography(OGC:CRS83)",
+            "geography(OGC:CRS84, karney)",
         ] {
             let parsed: PrimitiveType = text.parse().unwrap();
             assert_eq!(parsed.to_string(), text);
@@ -324,9 +346,26 @@ mod tests {
     #[test]
     fn nonsense_is_data_invalid() {
         for text in [
-            "", "integer", "decimal", "decimal()", "decimal(9)", "decimal(39, 2)", "decimal(0, 0)", "decimal(2, 9)",
-            "decimal(9, 2]", "decimal[9,2]", "decimal(-1, 2)", "decimal(9, 2", "fixed[-1]", "fixed(16)",
-            "fixed[99999999999]", "fixed[99999999999999999999999]", "geometry()", "geography(a,)", "é(", "ü[1]",
+            "",
+            "integer",
+            "decimal",
+            "decimal()",
+            "decimal(9)",
+            "decimal(39, 2)",
+            "decimal(0, 0)",
+            "decimal(2, 9)",
+            "decimal(9, 2]",
+            "decimal[9,2]",
+            "decimal(-1, 2)",
+            "decimal(9, 2",
+            "fixed[-1]",
+            "fixed(16)",
+            "fixed[99999999999]",
+            "fixed[99999999999999999999999]",
+            "geometry()",
+            "geography(a,)",
+            "é(",
+            "ü[1]",
         ] {
             let e = text.parse::<PrimitiveType>().unwrap_err();
             assert_eq!(e.kind(), ErrorKind::DataInvalid, "{text}");

@@ -5,6 +5,8 @@
 //! goes through the builder.
 
 mod parse;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::collections::{BTreeMap, HashMap};
@@ -116,7 +118,8 @@ impl TableMetadata {
     /// The current schema. An error only if the struct was put together by hand.
     pub fn current_schema(&self) -> Result<&Arc<Schema>> {
         let id = self.current_schema_id;
-        self.schema_by_id(id).ok_or_else(|| Error::data_invalid(format!("current-schema-id {id} is not among the schemas")))
+        self.schema_by_id(id)
+            .ok_or_else(|| Error::data_invalid(format!("current-schema-id {id} is not among the schemas")))
     }
 
     /// The schema with this id.

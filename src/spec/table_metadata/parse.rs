@@ -154,7 +154,9 @@ fn gunzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let read = MultiGzDecoder::new(bytes).take(MAX_UNCOMPRESSED + 1).read_to_end(&mut plain);
     read.map_err(|e| Error::data_invalid("table metadata: broken gzip data").with_source(e))?;
     if plain.len() as u64 > MAX_UNCOMPRESSED {
-        return Err(Error::data_invalid(format!("table metadata: more than {MAX_UNCOMPRESSED} bytes after decompression")));
+        return Err(Error::data_invalid(format!(
+            "table metadata: more than {MAX_UNCOMPRESSED} bytes after decompression"
+        )));
     }
     Ok(plain)
 }
@@ -252,11 +254,7 @@ fn read_refs(node: &Node<'_, '_>, current: Option<i64>) -> Result<HashMap<String
     Ok(refs)
 }
 
-fn read_log<T>(
-    node: &Node<'_, '_>,
-    key: &str,
-    entry: impl Fn(&Node<'_, '_>) -> Result<T>,
-) -> Result<Vec<(i64, T)>> {
+fn read_log<T>(node: &Node<'_, '_>, key: &str, entry: impl Fn(&Node<'_, '_>) -> Result<T>) -> Result<Vec<(i64, T)>> {
     match node.opt(key)? {
         None => Ok(Vec::new()),
         Some(list) => list.items()?.map(|n| Ok((n.req("timestamp-ms")?.i64()?, entry(&n)?))).collect(),

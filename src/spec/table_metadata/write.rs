@@ -34,7 +34,8 @@ impl TableMetadata {
         let no_snapshot = if v3 { Value::Null } else { json!(-1) };
         let snapshots: Vec<Value> = self.snapshots.iter().map(|s| s.to_json(version)).collect();
         let snapshot_log = self.snapshot_log.iter().map(|(ms, id)| json!({"timestamp-ms": ms, "snapshot-id": id}));
-        let metadata_log = self.metadata_log.iter().map(|(ms, file)| json!({"timestamp-ms": ms, "metadata-file": file}));
+        let metadata_log =
+            self.metadata_log.iter().map(|(ms, file)| json!({"timestamp-ms": ms, "metadata-file": file}));
         let refs = self.refs.iter().map(|(name, r)| (name.clone(), r.to_json())).collect();
 
         let mut object = self.extra.clone();
