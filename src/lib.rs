@@ -9,5 +9,6 @@ pub mod expr;
 pub mod io;
 pub mod scan;
 pub mod spec;
+pub mod writer;
 
 pub use error::{Error, ErrorKind, Result};
