@@ -111,6 +111,13 @@ impl Error {
         self
     }
 
+    /// The same failure for another caller that waited for it: kind, message and context; the cause as text.
+    pub(crate) fn duplicate(&self) -> Self {
+        let source = self.0.source.as_ref().map(|source| source.to_string().into());
+        let Inner { kind, message, context, .. } = &*self.0;
+        Self(Box::new(Inner { kind: *kind, message: message.clone(), context: context.clone(), source }))
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -181,6 +181,23 @@ impl FileIo {
         Ok(bytes)
     }
 
+    /// The bytes of several ranges of a file, in their order; ranges close to each other are fetched with one request. An
+    /// error when the file is shorter.
+    pub async fn read_ranges(&self, location: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let r = self.resolve_location(location)?;
+        let got = r.store.get_ranges(&r.path, ranges).await;
+        let parts = got.map_err(|e| store_error::convert("read", location, e, r.local))?;
+        self.0.metrics.read(parts.iter().map(|part| part.len() as u64).sum());
+        let whole = |(part, range): (&Bytes, &Range<u64>)| part.len() as u64 == range.end.saturating_sub(range.start);
+        if parts.len() != ranges.len() || !parts.iter().zip(ranges).all(whole) {
+            return Err(Error::data_invalid(format!(
+                "{location} ends before the last byte of {} ranges",
+                ranges.len()
+            )));
+        }
+        Ok(parts)
+    }
+
     /// Writes a file of a new, unique name. After an error it may exist all the same.
     pub async fn write(&self, location: &str, bytes: Bytes) -> Result<()> {
         let r = self.resolve_location(location)?;

@@ -4,6 +4,14 @@
 //! task carries every delete that applies to its file, whatever the row filter was; a filter only leaves out data files
 //! of which no row can match.
 
+mod delete_index;
+mod delete_loader;
+mod equality_pruning;
+pub mod footer;
+mod position_deletes;
+mod spawn;
 mod task;
 
+pub use delete_index::DeleteFileIndex;
+pub use delete_loader::DeleteLoader;
 pub use task::{DeleteFile, DeleteList, FileDeletes, FileScanTask, ScanPlan, ScanPlanMetrics, position_delete_target};

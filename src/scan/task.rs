@@ -13,6 +13,8 @@ use crate::{Error, Result};
 
 /// Field id of `file_path` in position delete files.
 pub(crate) const FILE_PATH_ID: i32 = 2_147_483_546;
+/// Field id of `pos` in position delete files.
+pub(crate) const POS_ID: i32 = 2_147_483_545;
 
 /// A live delete file with its data sequence number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +68,22 @@ impl DeleteList {
     pub(crate) fn push_tail(&mut self, files: &Arc<[Arc<DeleteFile>]>, start: usize) {
         if start < files.len() {
             self.0.push(Tail { files: Arc::clone(files), start, skipped: None });
+        }
+    }
+
+    /// Adds the files from `start` on, less those whose index makes `relevant` false.
+    pub(crate) fn push_filtered(
+        &mut self,
+        files: &Arc<[Arc<DeleteFile>]>,
+        start: usize,
+        relevant: impl Fn(usize) -> bool,
+    ) {
+        let count = files.len().saturating_sub(start);
+        let skipped: RoaringBitmap =
+            (0u32..).zip(start..files.len()).filter(|(_, index)| !relevant(*index)).map(|(offset, _)| offset).collect();
+        if skipped.len() < count as u64 {
+            let skipped = (!skipped.is_empty()).then_some(skipped);
+            self.0.push(Tail { files: Arc::clone(files), start, skipped });
         }
     }
 

@@ -1,0 +1,121 @@
+//! Position delete files in Parquet.
+//!
+//! Implements the spec section "Position Delete Files". Invariant: columns are found by field id, by name only in a file
+//! without ids; a position is taken for exactly the path it stands beside.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use futures::TryStreamExt;
+use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
+use parquet::schema::types::SchemaDescriptor;
+
+use super::footer::ParquetFile;
+use super::task::{FILE_PATH_ID, POS_ID};
+use crate::io::FileIo;
+use crate::spec::DataFile;
+use crate::spec::deletion_vector::DeletionVector;
+use crate::{Error, Result};
+
+/// Rows decoded at a time.
+const BATCH_SIZE: usize = 16 * 1024;
+
+/// Deleted positions by data file path.
+pub(crate) type PositionsByPath = HashMap<Arc<str>, Arc<DeletionVector>>;
+
+/// Reads one position delete file, in one pass. Positions of paths outside `wanted`, if given, are dropped.
+///
+/// # Errors
+/// `DataInvalid`, naming the file, for a file without the two columns, a null in them, or a negative position; storage
+/// errors.
+pub(crate) async fn read_position_deletes(
+    io: &FileIo,
+    file: &DataFile,
+    wanted: Option<&HashSet<Arc<str>>>,
+) -> Result<PositionsByPath> {
+    let parquet = ParquetFile::new(io, file);
+    let named = |e: Error| e.with_context("position delete file", &*file.file_path);
+    // Types come from the Parquet schema alone: an embedded Arrow schema may spell the strings in several ways.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = ParquetRecordBatchStreamBuilder::new_with_options(parquet.clone(), options).await;
+    let builder = builder.map_err(|e| parquet.error(e))?;
+    let path_column = leaf(builder.parquet_schema(), FILE_PATH_ID, "file_path").map_err(named)?;
+    let pos_column = leaf(builder.parquet_schema(), POS_ID, "pos").map_err(named)?;
+    let mask = ProjectionMask::leaves(builder.parquet_schema(), [path_column, pos_column]);
+    let stream = builder.with_projection(mask).with_batch_size(BATCH_SIZE).build();
+    let mut stream = stream.map_err(|e| parquet.error(e))?;
+    let mut positions = Collector { wanted, by_path: HashMap::new() };
+    while let Some(batch) = stream.try_next().await.map_err(|e| parquet.error(e))? {
+        // The batch has both columns in file order.
+        let (path, pos) = if path_column < pos_column { (0, 1) } else { (1, 0) };
+        positions.add(&batch, path, pos).map_err(named)?;
+    }
+    Ok(positions.by_path.into_iter().map(|(path, vector)| (path, Arc::new(vector))).collect())
+}
+
+/// Index of the top-level leaf column of a field id; of a name when no top-level column has a field id.
+fn leaf(schema: &SchemaDescriptor, field_id: i32, name: &str) -> Result<usize> {
+    let top_level = || schema.columns().iter().enumerate().filter(|(_, column)| column.path().parts().len() == 1);
+    let id_of = |index: usize| {
+        let info = schema.column(index).self_type().get_basic_info().clone();
+        info.has_id().then(|| info.id())
+    };
+    let by_id = top_level().find(|(index, _)| id_of(*index) == Some(field_id));
+    let has_ids = top_level().any(|(index, _)| id_of(index).is_some());
+    let by_name = || top_level().filter(|_| !has_ids).find(|(_, column)| column.name() == name);
+    by_id
+        .or_else(by_name)
+        .map(|(index, _)| index)
+        .ok_or_else(|| Error::data_invalid(format!("position delete file without column {name} (field id {field_id})")))
+}
+
+struct Collector<'a> {
+    wanted: Option<&'a HashSet<Arc<str>>>,
+    by_path: HashMap<Arc<str>, DeletionVector>,
+}
+
+impl Collector<'_> {
+    fn add(&mut self, batch: &RecordBatch, path: usize, pos: usize) -> Result<()> {
+        let column = |index: usize, name: &str, data_type: &DataType| {
+            let array = cast(batch.column(index), data_type)
+                .map_err(|e| Error::data_invalid(format!("column {name} is not of type {data_type}")).with_source(e))?;
+            if array.null_count() > 0 {
+                return Err(Error::data_invalid(format!("null in column {name}")));
+            }
+            Ok(array)
+        };
+        let paths = column(path, "file_path", &DataType::Utf8)?;
+        let positions = column(pos, "pos", &DataType::Int64)?;
+        let (paths, positions) = (paths.as_string::<i32>(), positions.as_primitive::<Int64Type>().values());
+        // Rows are sorted by path: one look-up serves a run of equal paths.
+        let mut start = 0;
+        while start < positions.len() {
+            let path = paths.value(start);
+            let end = (start + 1..positions.len()).find(|row| paths.value(*row) != path).unwrap_or(positions.len());
+            if let Some(vector) = self.vector(path) {
+                for &position in positions.get(start..end).unwrap_or_default() {
+                    let position = u64::try_from(position)
+                        .map_err(|_| Error::data_invalid(format!("negative position {position} of {path}")))?;
+                    vector.insert(position);
+                }
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn vector(&mut self, path: &str) -> Option<&mut DeletionVector> {
+        if !self.by_path.contains_key(path) {
+            let key = match self.wanted {
+                Some(wanted) => Arc::clone(wanted.get(path)?),
+                None => path.into(),
+            };
+            self.by_path.insert(key, DeletionVector::default());
+        }
+        self.by_path.get_mut(path)
+    }
+}
