@@ -9,6 +9,8 @@ pub mod expr;
 pub mod io;
 pub mod scan;
 pub mod spec;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod writer;
 
 pub use error::{Error, ErrorKind, Result};
