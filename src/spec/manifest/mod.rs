@@ -3,8 +3,17 @@
 //! Implements the spec sections "Manifests", "Manifest Lists" and "Sequence Number Inheritance". Invariant: a manifest holds
 //! entries of one partition spec and of one content, data or deletes.
 
+mod avro_type;
+mod container;
+mod decode;
+mod encode;
+mod layout;
 mod list;
+mod partition_value;
 mod reader;
+#[cfg(test)]
+mod tests;
+mod varint;
 mod writer;
 
 pub use list::{assign_list_inheritance, read_manifest_list, write_manifest_list};
