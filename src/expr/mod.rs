@@ -56,3 +56,8 @@ impl Coverage {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod tests;
