@@ -329,6 +329,9 @@ const MIB: u64 = 1 << 20;
 const MINUTE_MS: u64 = 60_000;
 
 impl TableProperties {
+    /// Default of [`METADATA_PREVIOUS_VERSIONS_MAX`].
+    pub const DEFAULT_METADATA_PREVIOUS_VERSIONS_MAX: usize = 100;
+
     /// Reads a table's settings. `InvalidInput` names the property, its value and what it may be.
     pub fn from_map(properties: &BTreeMap<String, String>) -> Result<Self> {
         let p = Reader(properties);
@@ -365,7 +368,9 @@ impl TableProperties {
             data_path: path(DATA_PATH).or_else(|| path(OBJECT_STORE_PATH)).or_else(|| path(FOLDER_STORAGE_PATH)),
             metadata_path: path(METADATA_PATH),
             metadata_delete_after_commit: p.flag(METADATA_DELETE_AFTER_COMMIT_ENABLED, false)?,
-            metadata_previous_versions_max: p.number(METADATA_PREVIOUS_VERSIONS_MAX, 100usize)?.max(1),
+            metadata_previous_versions_max: p
+                .number(METADATA_PREVIOUS_VERSIONS_MAX, Self::DEFAULT_METADATA_PREVIOUS_VERSIONS_MAX)?
+                .max(1),
             metadata_compression: p.get(METADATA_COMPRESSION, MetadataCompression::None)?,
             commit_retry: RetryProperties {
                 num_retries: p.number(COMMIT_NUM_RETRIES, 4)?,

@@ -4,7 +4,11 @@
 //! optional fields, unknown fields), writing is strict per version; unknown JSON fields survive a rewrite; every change
 //! goes through the builder.
 
+mod builder;
+#[cfg(test)]
+mod builder_tests;
 mod parse;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -14,6 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use uuid::Uuid;
+
+pub use builder::{NewTable, TableMetadataBuilder};
 
 use super::partition::PartitionSpec;
 use super::schema::Schema;
