@@ -3,12 +3,14 @@
 #![warn(missing_docs, unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod catalog;
 pub mod env;
 pub mod error;
 pub mod expr;
 pub mod io;
 pub mod scan;
 pub mod spec;
+pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod writer;

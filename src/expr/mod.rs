@@ -60,6 +60,4 @@ impl Coverage {
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
-mod golden;
-#[cfg(test)]
 mod tests;

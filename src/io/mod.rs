@@ -37,6 +37,7 @@ pub use metrics::{IoCounts, IoMetrics};
 pub use upload::Upload;
 
 use location::{FILE_SCHEME, LocationMap};
+pub(crate) use store_error::AMBIGUOUS;
 
 /// Deletes in flight at a time where the store has no batched request.
 const DELETES_IN_FLIGHT: usize = 16;
@@ -89,6 +90,13 @@ pub struct ResolvedLocation {
     /// What names the store among others, without secrets: `file://`, `s3://bucket`.
     pub store_url: String,
     local: bool,
+}
+
+impl ResolvedLocation {
+    /// Whether the store is the machine's own file system.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
 }
 
 impl FileIo {
