@@ -8,8 +8,7 @@ use super::leaf::Test;
 use super::predicate::Predicate;
 use super::project::source_facts;
 use crate::spec::{
-    DataContent, DataFile, Literal, ManifestFile, PartitionKey, PrimitiveType, StructType, TableMetadata, Transform,
-    Type,
+    DataContent, DataFile, Literal, ManifestFile, PartitionKey, PrimitiveType, TableMetadata, Transform,
 };
 
 /// A predicate made ready to be asked of many files of one table. Owns what it needs of the metadata.
@@ -175,16 +174,12 @@ impl Leaf {
 /// Type of a column today (or when it was last there), and whether it lies inside a struct. `None` for columns that are unknown,
 /// not primitive, or in a list or map.
 fn column(metadata: &TableMetadata, field_id: i32) -> Option<(PrimitiveType, bool)> {
-    let current = metadata.schemas.iter().filter(|schema| schema.schema_id == metadata.current_schema_id);
-    current.chain(metadata.schemas.iter().rev()).find_map(|schema| find(&schema.fields, field_id, false))
-}
-
-fn find(fields: &StructType, field_id: i32, nested: bool) -> Option<(PrimitiveType, bool)> {
-    fields.fields.iter().find_map(|field| match &field.field_type {
-        Type::Primitive(ty) => (field.id == field_id).then(|| (ty.clone(), nested)),
-        Type::Struct(inner) => find(inner, field_id, true),
-        Type::List(_) | Type::Map(_) | Type::Variant => None,
-    })
+    let ty = metadata.field_of_any_schema(field_id)?.field_type.as_primitive()?.clone();
+    if metadata.schemas.iter().any(|schema| schema.is_under_list_or_map(field_id)) {
+        return None;
+    }
+    let top_level = metadata.schemas.iter().any(|schema| schema.top_level_index_of(field_id).is_some());
+    Some((ty, !top_level))
 }
 
 /// The partition fields made from a column, by spec id.
@@ -194,11 +189,11 @@ fn partition_fields(
     ty: &PrimitiveType,
 ) -> HashMap<i32, Vec<(usize, Transform)>> {
     // A date hashes differently from the timestamp it was promoted to; so buckets of a column that once was a date are of no use.
-    let was_date = metadata
-        .schemas
-        .iter()
-        .filter_map(|schema| find(&schema.fields, field_id, false))
-        .any(|(then, _)| then == PrimitiveType::Date && then != *ty);
+    let was_date = *ty != PrimitiveType::Date
+        && metadata.schemas.iter().any(|schema| {
+            let then = schema.field_by_id(field_id).and_then(|field| field.field_type.as_primitive());
+            then == Some(&PrimitiveType::Date)
+        });
     metadata
         .partition_specs
         .iter()

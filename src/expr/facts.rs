@@ -101,7 +101,7 @@ impl Facts {
     /// column. A column without any metrics may be missing from the file, or just not be counted; nothing is concluded.
     pub(super) fn of_metrics(file: &DataFile, field_id: i32, ty: &PrimitiveType) -> Self {
         let mut facts = Self::unknown(ty);
-        facts.set_bounds(ty, bytes(file.lower_bounds.get(field_id)), bytes(file.upper_bounds.get(field_id)));
+        facts.set_file_bounds(file, field_id, ty);
         let rows = file.record_count;
         let values = file.value_counts.get(field_id);
         let nulls = file.null_value_counts.get(field_id).copied();
@@ -124,8 +124,13 @@ impl Facts {
     /// differ on what a null parent counts as.
     pub(super) fn of_nested_bounds(file: &DataFile, field_id: i32, ty: &PrimitiveType) -> Self {
         let mut facts = Self::unknown(ty);
-        facts.set_bounds(ty, bytes(file.lower_bounds.get(field_id)), bytes(file.upper_bounds.get(field_id)));
+        facts.set_file_bounds(file, field_id, ty);
         facts
+    }
+
+    fn set_file_bounds(&mut self, file: &DataFile, field_id: i32, ty: &PrimitiveType) {
+        let (lower, upper) = (file.lower_bounds.get(field_id), file.upper_bounds.get(field_id));
+        self.set_bounds(ty, lower.map(|v| &**v), upper.map(|v| &**v));
     }
 
     fn set_bounds(&mut self, ty: &PrimitiveType, lower: Option<&[u8]>, upper: Option<&[u8]>) {
@@ -243,10 +248,6 @@ fn pick<T>(a: Option<T>, b: Option<T>, is_tighter: impl Fn(&T, &T) -> bool) -> O
         (Some(a), Some(b)) => Some(if is_tighter(&a, &b) { a } else { b }),
         (a, b) => a.or(b),
     }
-}
-
-fn bytes(bound: Option<&Box<[u8]>>) -> Option<&[u8]> {
-    bound.map(AsRef::as_ref)
 }
 
 pub(super) fn is_float(ty: &PrimitiveType) -> bool {

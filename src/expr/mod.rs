@@ -60,4 +60,6 @@ impl Coverage {
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;

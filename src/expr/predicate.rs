@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::spec::{Literal, NestedField, PrimitiveType, Schema, StructType, Type};
+use crate::spec::{Literal, PrimitiveType, Schema};
 
 /// A set of rows: those for which this is true.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,10 +240,8 @@ impl fmt::Display for Named<'_> {
             Predicate::Or(parts) => return self.list(f, parts, "OR"),
             Predicate::Leaf { field_id, op } => (*field_id, op),
         };
-        let mut path = Vec::new();
-        let field = self.schema.and_then(|schema| find(&schema.fields, field_id, &mut path));
-        let ty = field.and_then(|field| field.field_type.as_primitive());
-        let name = field.map_or_else(|| format!("#{field_id}"), |_| path.join("."));
+        let ty = self.schema.and_then(|schema| schema.field_by_id(field_id)?.field_type.as_primitive());
+        let name = self.schema.and_then(|schema| schema.name_of(field_id)).unwrap_or_else(|| format!("#{field_id}"));
         let text = |v: &Literal| literal_text(v, ty);
         let list = |values: &[Literal]| values.iter().map(text).collect::<Vec<_>>().join(", ");
         match op {
@@ -282,21 +280,4 @@ fn literal_text(value: &Literal, ty: Option<&PrimitiveType>) -> String {
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
-}
-
-/// The field with this id at any depth of structs; its names are pushed to `path`.
-fn find<'a>(fields: &'a StructType, id: i32, path: &mut Vec<&'a str>) -> Option<&'a NestedField> {
-    for field in &fields.fields {
-        path.push(&field.name);
-        if field.id == id {
-            return Some(field);
-        }
-        if let Type::Struct(inner) = &field.field_type {
-            if let Some(found) = find(inner, id, path) {
-                return Some(found);
-            }
-        }
-        path.pop();
-    }
-    None
 }

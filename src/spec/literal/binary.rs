@@ -53,7 +53,7 @@ impl Literal {
     /// the timestamp type it was promoted to. Callers for whom a bound is only a hint take an error as "no bound".
     pub fn from_bytes(ty: &PrimitiveType, bytes: &[u8]) -> Result<Self> {
         decode(ty, bytes).ok_or_else(|| {
-            Error::data_invalid(format!("{} bytes are no single-value binary of type {}", bytes.len(), type_name(ty)))
+            Error::data_invalid(format!("{} bytes are no single-value binary of type {ty}", bytes.len()))
         })
     }
 }
@@ -112,13 +112,4 @@ fn read_twos_complement(bytes: &[u8]) -> Option<i128> {
     let mut out = [sign; 16];
     out.get_mut(16 - digits.len()..)?.copy_from_slice(digits);
     Some(i128::from_be_bytes(out))
-}
-
-/// Name of a type for messages.
-pub(super) fn type_name(ty: &PrimitiveType) -> String {
-    match ty {
-        PrimitiveType::Decimal { precision, scale } => format!("decimal({precision}, {scale})"),
-        PrimitiveType::Fixed(n) => format!("fixed[{n}]"),
-        other => format!("{other:?}").to_lowercase(),
-    }
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Literal;
-use super::binary::type_name;
 use super::text::{
     date_text, decimal_text, parse_date, parse_decimal, parse_time, parse_timestamp, scale_of, split_micros,
     split_nanos, strip_utc, time_text,
@@ -49,8 +48,7 @@ impl Literal {
     /// # Errors
     /// [`DataInvalid`](crate::ErrorKind::DataInvalid) when the value is not of that type or out of its range.
     pub fn from_json(ty: &PrimitiveType, value: &Value) -> Result<Self> {
-        decode(ty, value)
-            .ok_or_else(|| Error::data_invalid(format!("JSON value {value} is no value of type {}", type_name(ty))))
+        decode(ty, value).ok_or_else(|| Error::data_invalid(format!("JSON value {value} is no value of type {ty}")))
     }
 }
 
