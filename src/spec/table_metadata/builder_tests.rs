@@ -125,12 +125,13 @@ fn new_tables_get_fresh_ids() {
 
 #[test]
 fn impossible_new_tables_are_refused() {
-    let attempt = |edit: fn(&mut NewTable)| {
+    type Edit = fn(&mut NewTable);
+    let attempt = |edit: Edit| {
         let mut table = new_table(FormatVersion::V2);
         edit(&mut table);
         TableMetadataBuilder::new_table(table).and_then(|b| b.build(1)).unwrap_err()
     };
-    let cases: [(fn(&mut NewTable), &str); 9] = [
+    let cases: [(Edit, &str); 9] = [
         (
             |t| t.schema = Schema::new(0, vec![column(1, "a", PrimitiveType::Int), column(1, "b", PrimitiveType::Int)]),
             "id 1",

@@ -7,6 +7,8 @@
 mod builder;
 #[cfg(test)]
 mod builder_tests;
+#[cfg(test)]
+mod golden_tests;
 mod parse;
 mod rules;
 #[cfg(test)]
