@@ -8,7 +8,9 @@ pub mod env;
 pub mod error;
 pub mod expr;
 pub mod io;
+pub mod options;
 pub mod scan;
+pub mod session;
 pub mod spec;
 pub mod table;
 #[cfg(any(test, feature = "testing"))]

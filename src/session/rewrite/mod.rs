@@ -1,0 +1,5 @@
+//! Passes over the parse tree, before DataFusion plans it.
+//!
+//! Each pass repairs or translates one thing and leaves every other statement as it was parsed.
+
+pub(super) mod distinct_from;
