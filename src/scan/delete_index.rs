@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::equality_pruning::{EqualityPruner, KeyRanges};
 use super::task::{DeleteFile, FileDeletes, position_delete_target};
-use crate::spec::{DataContent, DataFile, FileFormat, PartitionKey, TableMetadata, Transform};
+use crate::spec::{DataContent, DataFile, FileFormat, PartitionKey, TableMetadata};
 use crate::{Error, Result};
 
 /// Delete files ascending by data sequence number.
@@ -56,12 +56,8 @@ impl DeleteFileIndex {
     /// `DataInvalid` for a file that is no delete file, a vector without its target, an equality delete file without key
     /// columns, or two vectors for one data file.
     pub fn new(deletes: impl IntoIterator<Item = DeleteFile>, metadata: &TableMetadata) -> Result<Self> {
-        let unpartitioned: HashSet<i32> = metadata
-            .partition_specs
-            .iter()
-            .filter(|spec| spec.fields.iter().all(|field| field.transform == Transform::Void))
-            .map(|spec| spec.spec_id)
-            .collect();
+        let unpartitioned: HashSet<i32> =
+            metadata.partition_specs.iter().filter(|spec| spec.is_unpartitioned()).map(|spec| spec.spec_id).collect();
         let mut vectors: HashMap<Arc<str>, Arc<DeleteFile>> = HashMap::new();
         let mut by_path: HashMap<Arc<str>, Vec<Arc<DeleteFile>>> = HashMap::new();
         let mut bound_lengths = BTreeSet::new();
@@ -218,3 +214,6 @@ fn same_partition(a: &DataFile, b: &DataFile) -> bool {
 fn invalid(message: &str, file: &DataFile) -> Error {
     Error::data_invalid(message).with_context("delete file", &*file.file_path)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,10 +8,13 @@ mod delete_index;
 mod delete_loader;
 mod equality_pruning;
 pub mod footer;
+mod manifests;
+mod plan;
 mod position_deletes;
 mod spawn;
 mod task;
 
 pub use delete_index::DeleteFileIndex;
 pub use delete_loader::DeleteLoader;
+pub use plan::{live_files, plan_scan};
 pub use task::{DeleteFile, DeleteList, FileDeletes, FileScanTask, ScanPlan, ScanPlanMetrics, position_delete_target};

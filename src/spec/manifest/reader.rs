@@ -70,6 +70,36 @@ impl ManifestReader {
         read(bytes, manifest, metadata, columns)
             .map_err(|e| e.with_context("manifest", manifest.manifest_path.as_str()))
     }
+
+    /// What a manifest list would say of a v1 manifest that only the snapshot itself names: its spec, from the file's
+    /// header (0 when that is silent); sequence numbers 0; no counts and summaries.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::DataInvalid`] for a damaged header.
+    pub fn describe(bytes: &[u8], path: &str, snapshot_id: i64) -> Result<ManifestFile> {
+        let spec_id = || match Container::open(bytes)?.get("partition-spec-id") {
+            None => Ok(0),
+            Some(id) => id.parse().map_err(|_| Error::data_invalid(format!("partition-spec-id {id} is no number"))),
+        };
+        Ok(ManifestFile {
+            manifest_path: path.to_string(),
+            manifest_length: bytes.len() as u64,
+            partition_spec_id: spec_id().map_err(|e: Error| e.with_context("manifest", path))?,
+            content: ManifestContent::Data,
+            sequence_number: Some(0),
+            min_sequence_number: Some(0),
+            added_snapshot_id: snapshot_id,
+            added_files_count: None,
+            existing_files_count: None,
+            deleted_files_count: None,
+            added_rows_count: None,
+            existing_rows_count: None,
+            deleted_rows_count: None,
+            partitions: None,
+            key_metadata: None,
+            first_row_id: None,
+        })
+    }
 }
 
 fn read(
