@@ -39,15 +39,6 @@ impl Header {
     }
 }
 
-/// Number of a format version.
-pub(super) fn version_number(version: FormatVersion) -> u8 {
-    match version {
-        FormatVersion::V1 => 1,
-        FormatVersion::V2 => 2,
-        FormatVersion::V3 => 3,
-    }
-}
-
 /// Encodes a manifest list.
 pub(super) fn encode_manifest_list(
     version: FormatVersion,
@@ -83,7 +74,7 @@ fn encode<T>(
 ) -> Result<Vec<u8>> {
     let logical = avro_schema(row_type, name);
     let tree = AvroType::parse(&logical).map_err(|e| Error::invalid_input(format!("partition type: {e}")))?;
-    header.push("format-version", version_number(version).to_string());
+    header.push("format-version", version.number().to_string());
     header.push("avro.schema", logical.to_string());
     header.push(
         "iceberg.schema",

@@ -177,7 +177,8 @@ pub(super) fn avro_schema(record: &StructType, name: &str) -> Value {
 }
 
 struct AvroWriter {
-    /// Names of the types defined so far: Avro allows one definition, later uses go by name.
+    /// Names of the types defined so far. Avro allows each one definition, and PyIceberg knows no use by name: a second
+    /// one of equal shape gets a name of its own.
     defined: HashSet<String>,
 }
 
@@ -212,7 +213,7 @@ impl AvroWriter {
 
     fn value_type(&mut self, value_type: &Type, id: i32) -> Value {
         match value_type {
-            Type::Primitive(primitive) => self.primitive(primitive),
+            Type::Primitive(primitive) => self.primitive(primitive, id),
             Type::Struct(record) => self.record(record, format!("r{id}")),
             Type::List(list) => {
                 let items = self.value_type(&list.element.field_type, list.element.id);
@@ -229,7 +230,7 @@ impl AvroWriter {
         }
     }
 
-    fn primitive(&mut self, primitive: &PrimitiveType) -> Value {
+    fn primitive(&mut self, primitive: &PrimitiveType, id: i32) -> Value {
         let timestamp = |unit: &str, utc: bool| json!({"type": "long", "logicalType": unit, "adjust-to-utc": utc});
         match primitive {
             PrimitiveType::Boolean => json!("boolean"),
@@ -246,19 +247,20 @@ impl AvroWriter {
             PrimitiveType::String => json!("string"),
             PrimitiveType::Binary | PrimitiveType::Geometry(_) | PrimitiveType::Geography(..) => json!("bytes"),
             PrimitiveType::Unknown => json!("null"),
-            PrimitiveType::Uuid => self.fixed("uuid_fixed".into(), 16, json!({"logicalType": "uuid"})),
-            PrimitiveType::Fixed(length) => self.fixed(format!("fixed_{length}"), *length, json!({})),
+            PrimitiveType::Uuid => self.fixed("uuid_fixed".into(), id, 16, json!({"logicalType": "uuid"})),
+            PrimitiveType::Fixed(length) => self.fixed(format!("fixed_{length}"), id, *length, json!({})),
             PrimitiveType::Decimal { precision, scale } => self.fixed(
                 format!("decimal_{precision}_{scale}"),
+                id,
                 decimal_bytes(*precision) as u64,
                 json!({"logicalType": "decimal", "precision": precision, "scale": scale}),
             ),
         }
     }
 
-    fn fixed(&mut self, name: String, size: u64, mut attributes: Value) -> Value {
+    fn fixed(&mut self, mut name: String, id: i32, size: u64, mut attributes: Value) -> Value {
         if !self.defined.insert(name.clone()) {
-            return Value::String(name);
+            name = format!("{name}_{id}");
         }
         attributes["type"] = json!("fixed");
         attributes["name"] = json!(name);
@@ -302,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_type_is_defined_once() {
+    fn no_name_is_defined_twice() {
         let uuid = |id, name| optional(id, name, Type::Primitive(PrimitiveType::Uuid), "");
         let schema = avro_schema(&StructType { fields: vec![uuid(1000, "a"), uuid(1001, "b c")] }, "r102");
         assert_eq!(schema["fields"][0]["type"][1]["name"], "uuid_fixed");
-        assert_eq!(schema["fields"][1]["type"][1], "uuid_fixed");
+        assert_eq!(schema["fields"][1]["type"][1]["name"], "uuid_fixed_1001");
         assert_eq!(schema["fields"][1]["iceberg-field-name"], "b c");
         super::super::avro_type::AvroType::parse(&schema).unwrap();
     }

@@ -155,6 +155,11 @@ pub fn write_manifest_list(
         if manifest.sequence_number.is_none() || manifest.min_sequence_number.is_none() {
             return Err(refuse(manifest, "has no sequence number yet"));
         }
+        let files = [manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count];
+        let rows = [manifest.added_rows_count, manifest.existing_rows_count, manifest.deleted_rows_count];
+        if files.contains(&None) || rows.contains(&None) {
+            return Err(refuse(manifest, "has unknown counts (added_rows_count and others): count its entries first"));
+        }
     }
     let mut header = Header::default();
     header.push("snapshot-id", snapshot_id.to_string());

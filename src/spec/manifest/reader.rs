@@ -111,6 +111,11 @@ fn read(
     if manifest.key_metadata.is_some() {
         return Err(Error::unsupported("encrypted manifest"));
     }
+    // Cut behind a whole block, a file looks like a shorter one.
+    if (bytes.len() as u64) < manifest.manifest_length {
+        let length = manifest.manifest_length;
+        return Err(Error::data_invalid(format!("the file has {} of {length} bytes", bytes.len())));
+    }
     let spec = metadata
         .spec_by_id(manifest.partition_spec_id)
         .ok_or_else(|| Error::data_invalid(format!("partition spec {} does not exist", manifest.partition_spec_id)))?;
