@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::ident::{check_folder_name, namespace_text};
 use super::metadata_file::{
-    check_compression, delete_expired, encode, expired_files, metadata_dir, pointer_name, pointer_version, wants_gzip,
+    check_compression, delete_expired, encode, expired_files, metadata_dir, own_logged_files, pointer_name,
+    pointer_version, wants_gzip,
 };
 use super::{
     Catalog, DroppedTable, LoadedTable, TableCommit, TableIdent, dropped_message, namespace_exists, no_namespace,
@@ -177,11 +178,14 @@ impl Catalog for MemoryCatalog {
             let _ = self.io.delete(&loaded.metadata_location).await;
             return Err(e);
         }
-        delete_expired(&self.io, &expired_files(&base.metadata, &loaded.metadata)).await;
+        delete_expired(&self.io, &expired_files(&self.io, &base.metadata, &loaded.metadata)).await;
         Ok(loaded)
     }
 
     async fn drop_table(&self, ident: &TableIdent) -> Result<DroppedTable> {
+        let before = self.load_table(ident).await?;
+        // Listed before the table is gone: what another one of its name writes from then on is not among them.
+        let listed = self.io.list(&metadata_dir(&before.metadata)).await;
         let (loaded, others) = {
             let mut state = self.state.lock();
             let loaded = state.tables.remove(ident).ok_or_else(|| no_table(ident))?;
@@ -189,16 +193,14 @@ impl Catalog for MemoryCatalog {
         };
         let location = loaded.metadata.location.clone();
         let dir = metadata_dir(&loaded.metadata);
-        // A folder that the table's name does not give, or another table shares: only the log's own files go there.
+        let mut files = own_logged_files(&self.io, &loaded.metadata);
+        files.push(loaded.metadata_location.clone());
+        // In a folder that the table's name does not give, or that another table shares, only the log's own files go.
         let same = |other: &str| self.io.same_object(&dir, other).unwrap_or(false);
         let own = same(&join(&self.default_location(ident)?, "metadata")) && !others.iter().any(|d| same(d));
-        let files = match self.io.list(&dir).await {
-            Ok(files) if own => files.into_iter().map(|f| f.location).collect(),
-            _ => {
-                let log = loaded.metadata.metadata_log.iter().map(|(_, l)| l.clone());
-                log.chain([loaded.metadata_location.clone()]).collect()
-            }
-        };
+        if let (true, Ok(listed)) = (own && dir == metadata_dir(&before.metadata), listed) {
+            files.extend(listed.into_iter().map(|f| f.location));
+        }
         let mut message = dropped_message(ident, &location);
         let left = self.io.delete_all(files).await.into_iter().find_map(|(_, outcome)| outcome.err());
         if let Some(e) = left {

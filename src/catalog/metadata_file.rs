@@ -34,14 +34,22 @@ pub(super) fn deletes_after_commit(metadata: &TableMetadata) -> bool {
     metadata.properties.get(METADATA_DELETE_AFTER_COMMIT_ENABLED).is_some_and(|v| v.eq_ignore_ascii_case("true"))
 }
 
-/// The metadata files that were in the log of `base` and are not in that of `new`, oldest first. Empty unless the table asks
-/// that they go.
-pub(super) fn expired_files(base: &TableMetadata, new: &TableMetadata) -> Vec<String> {
+/// The metadata files that were in the log of `base` and are not in that of `new`, oldest first, as far as they are in the
+/// table's own folder: a log may name files that belong to others. Empty unless the table asks that they go.
+pub(super) fn expired_files(io: &FileIo, base: &TableMetadata, new: &TableMetadata) -> Vec<String> {
     if !deletes_after_commit(new) {
         return Vec::new();
     }
     let kept: std::collections::HashSet<_> = new.metadata_log.iter().map(|(_, location)| location).collect();
-    base.metadata_log.iter().map(|(_, location)| location).filter(|l| !kept.contains(l)).cloned().collect()
+    own_logged_files(io, base).into_iter().filter(|l| !kept.contains(l)).collect()
+}
+
+/// The files of a table's metadata log that are in its own metadata folder, oldest first.
+pub(super) fn own_logged_files(io: &FileIo, metadata: &TableMetadata) -> Vec<String> {
+    let dir = metadata_dir(metadata);
+    let own =
+        |l: &&String| l.rsplit_once('/').is_some_and(|(d, _)| d == dir || io.same_object(d, &dir).unwrap_or(false));
+    metadata.metadata_log.iter().map(|(_, location)| location).filter(own).cloned().collect()
 }
 
 /// Deletes metadata files that left the log, oldest first, stopping at the first that cannot be deleted: the commit is done

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{
@@ -23,12 +24,17 @@ pub enum Fault {
     AfterApplying,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Plan {
+    #[default]
     Never,
     Nth(u64, Fault),
     From(u64, Fault),
-    Random { seed: u64, state: u64, per_mille: u64 },
+    Random {
+        seed: u64,
+        state: u64,
+        per_mille: u64,
+    },
 }
 
 /// An `ObjectStore` that passes everything to another one, counts the operations, and fails those it is told to.
@@ -42,18 +48,27 @@ pub struct FaultStore {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
+#[derive(Default)]
 struct State {
     plan: Plan,
     operations: u64,
     fired: Vec<String>,
+    /// What to do before an operation of that number.
+    interruption: Option<(u64, Interruption)>,
+}
+
+type Interruption = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} after {} operations", self.plan, self.operations)
+    }
 }
 
 impl FaultStore {
     /// A store that fails nothing yet.
     pub fn new(inner: Arc<dyn ObjectStore>) -> Arc<Self> {
-        let state = State { plan: Plan::Never, operations: 0, fired: Vec::new() };
-        Arc::new(Self { inner, state: Arc::new(Mutex::new(state)) })
+        Arc::new(Self { inner, state: Arc::default() })
     }
 
     /// Fails operation number `n`, counted from now, and no other.
@@ -72,6 +87,21 @@ impl FaultStore {
         self.arm(Plan::Random { seed, state: seed, per_mille });
     }
 
+    /// Fails nothing, but lets `interruption` run to its end before operation number `n`, counted from now, is sent: what another
+    /// writer does in just that moment. Its own operations go on being counted.
+    pub fn interrupt<F>(&self, n: u64, interruption: impl FnOnce() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let interruption: Interruption = Box::new(|| Box::pin(interruption()));
+        *self.state.lock() = State { interruption: Some((n, interruption)), ..State::default() };
+    }
+
+    /// Whether the interruption of the last [`interrupt`](Self::interrupt) has begun.
+    pub fn interrupted(&self) -> bool {
+        self.state.lock().interruption.is_none()
+    }
+
     /// Fails nothing any more, and counts anew.
     pub fn disarm(&self) {
         self.arm(Plan::Never);
@@ -88,7 +118,7 @@ impl FaultStore {
     }
 
     fn arm(&self, plan: Plan) {
-        *self.state.lock() = State { plan, operations: 0, fired: Vec::new() };
+        *self.state.lock() = State { plan, ..State::default() };
     }
 }
 
@@ -132,7 +162,15 @@ async fn run<T>(
     path: Option<&Path>,
     operation: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let fault = state.lock().next(|| format!("{what} {}", path.map(Path::as_ref).unwrap_or_default()));
+    let (fault, interruption) = {
+        let mut state = state.lock();
+        let now = state.operations;
+        let interruption = state.interruption.take_if(|(n, _)| *n == now);
+        (state.next(|| format!("{what} {}", path.map(Path::as_ref).unwrap_or_default())), interruption)
+    };
+    if let Some((_, interruption)) = interruption {
+        interruption().await;
+    }
     match fault {
         None => operation.await,
         Some((Fault::BeforeSending, e)) => Err(e),
@@ -184,11 +222,13 @@ impl ObjectStore for FaultStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.list_or_fail(prefix, self.inner.list(prefix))
+        let owned = prefix.cloned();
+        self.list_or_fail(prefix, move |store| store.list(owned.as_ref()))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.list_or_fail(prefix, self.inner.list_with_offset(prefix, offset))
+        let (owned, offset) = (prefix.cloned(), offset.clone());
+        self.list_or_fail(prefix, move |store| store.list_with_offset(owned.as_ref(), &offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -208,13 +248,16 @@ impl FaultStore {
     fn list_or_fail(
         &self,
         prefix: Option<&Path>,
-        found: BoxStream<'static, Result<ObjectMeta>>,
+        list: impl FnOnce(&dyn ObjectStore) -> BoxStream<'static, Result<ObjectMeta>> + Send + 'static,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        let what = || format!("list {}", prefix.map(Path::as_ref).unwrap_or_default());
-        match self.state.lock().next(what) {
-            None => found,
-            Some((_, e)) => stream::iter([Err(e)]).boxed(),
-        }
+        let (inner, state, prefix) = (Arc::clone(&self.inner), Arc::clone(&self.state), prefix.cloned());
+        let listing = async move {
+            match run(&state, "list", prefix.as_ref(), async { Ok(list(&inner)) }).await {
+                Ok(found) => found,
+                Err(e) => stream::iter([Err(e)]).boxed(),
+            }
+        };
+        stream::once(listing).flatten().boxed()
     }
 }
 

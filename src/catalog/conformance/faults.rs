@@ -1,4 +1,5 @@
 use super::*;
+use crate::spec::{ManifestSource, Operation, RefKind, Snapshot, SnapshotRef};
 use crate::testing::Fault;
 
 const FAULTS: [Fault; 2] = [Fault::BeforeSending, Fault::AfterApplying];
@@ -155,4 +156,43 @@ async fn random_faults_lose_no_acknowledged_commit() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn an_outcome_nobody_knows_names_the_snapshot_and_deletes_nothing() {
+    let s = subject("filesystem on an object store").await;
+    let t = ident("t");
+    let base = create(&*s.catalog, &t, &[]).await.unwrap();
+    let snapshot = Snapshot {
+        snapshot_id: 4711,
+        parent_snapshot_id: None,
+        sequence_number: 1,
+        timestamp_ms: base.metadata.last_updated_ms + 1,
+        manifests: ManifestSource::List(format!("{}/metadata/snap.avro", base.metadata.location)),
+        operation: Some(Operation::Append),
+        summary: Default::default(),
+        schema_id: Some(0),
+        first_row_id: None,
+        added_rows: None,
+        key_id: None,
+        extra: Default::default(),
+    };
+    let kind = RefKind::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None };
+    let reference = SnapshotRef { snapshot_id: 4711, kind };
+    let updates = vec![
+        TableUpdate::AddSnapshot { snapshot },
+        TableUpdate::SetSnapshotRef { ref_name: "main".to_string(), reference },
+    ];
+    let commit = TableCommit { ident: t.clone(), base, requirements: Vec::new(), updates };
+    // The put is the operation after the base was read and the three spellings of the next version were looked for.
+    s.store.fail_from(4, Fault::AfterApplying);
+    let e = s.catalog.commit(commit).await.unwrap_err();
+    assert!(s.store.fired()[0].contains("put"), "{:?}", s.store.fired());
+    assert!(!s.store.fired().iter().any(|f| f.contains("delete")), "{:?}", s.store.fired());
+    assert_eq!(e.kind(), ErrorKind::CommitUnknown, "{e}");
+    assert_eq!(e.context("snapshot"), Some("4711"), "{e}");
+    assert!(e.message().contains("look for snapshot 4711"), "{e}");
+    s.store.disarm();
+    let now = s.catalog.load_table(&t).await.unwrap();
+    assert_eq!(now.metadata.current_snapshot_id, Some(4711), "the answer was lost, the commit was not");
 }

@@ -2,6 +2,8 @@
 
 mod faults;
 mod namespaces;
+mod processes;
+mod races;
 mod tables;
 
 use std::collections::BTreeMap;

@@ -58,7 +58,8 @@ pub async fn static_table(ident: TableIdent, location: &str, io: FileIo, env: En
                     Found::Dropped(_) | Found::Nothing => return Err(no_metadata(&location)),
                 }
             }
-            _ => OTHERS_COMMIT.to_string(),
+            (Some(_), None) => "its metadata file is not in a folder named metadata".to_string(),
+            (None, _) => OTHERS_COMMIT.to_string(),
         };
         if !io.exists(&location).await? {
             return Err(no_metadata(&location));

@@ -101,7 +101,7 @@ impl VersionedTable {
         }
         self.check_not_dropped(base, base_name, next, &name).await?;
         self.write_hint(next).await;
-        delete_expired(&self.io, &expired_files(&base.metadata, &metadata)).await;
+        delete_expired(&self.io, &expired_files(&self.io, &base.metadata, &metadata)).await;
         self.loaded(&bytes, &name)
     }
 
