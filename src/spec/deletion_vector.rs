@@ -1,7 +1,7 @@
 //! Deletion vectors: sets of row positions, and their blob in a Puffin file.
 //!
-//! Implements the spec's Puffin blob type `deletion-vector-v1`. Invariant: what is written is run-optimised, ascending by
-//! key and sparse; what is read is checked for length, magic, checksum and order before a position is believed.
+//! Implements the spec's Puffin blob type `deletion-vector-v1`. Invariant: what is written is run-optimised, ascending
+//! by key and sparse; what is read is checked for length, magic, checksum and order before a position is believed.
 
 use std::ops::Range;
 
@@ -107,7 +107,8 @@ impl DeletionVector {
         ranges
     }
 
-    /// The blob: big-endian length of magic and vector, magic, vector (little-endian), big-endian CRC-32 of magic and vector.
+    /// The blob: big-endian length of magic and vector, magic, vector (little-endian), big-endian CRC-32 of magic and
+    /// vector.
     ///
     /// # Errors
     /// [`crate::ErrorKind::InvalidInput`] for a position above the greatest a reader takes, or 2 GiB and more.

@@ -1,7 +1,7 @@
 //! Puffin files: containers of blobs with a JSON footer.
 //!
-//! Implements the Puffin specification as far as deletion vectors need it. Invariant: offsets and lengths in the footer are
-//! those of the blobs as stored; nothing is compressed on write.
+//! Implements the Puffin specification as far as deletion vectors need it. Invariant: offsets and lengths in the footer
+//! are those of the blobs as stored; nothing is compressed on write.
 
 use std::collections::BTreeMap;
 

@@ -194,9 +194,9 @@ impl AvroType {
         self.min_bytes
     }
 
-    /// The physical schema; `keep` says which fields of which record stay (nested fields of a dropped field go with it).
-    /// Void fields never do: they are not in the bytes, and arrow-avro stumbles over them.
-    /// Names depend on the position in the whole tree only, so the schema of all fields and that of some match by name.
+    /// The physical schema; `keep` says which fields of which record stay (nested fields of a dropped field go with
+    /// it). Void fields never do: they are not in the bytes, and arrow-avro stumbles over them. Names depend on the
+    /// position in the whole tree only, so the schema of all fields and that of some match by name.
     pub(super) fn physical_json(&self, keep: &dyn Fn(&AvroField) -> bool) -> Value {
         self.physical(keep, &mut 0)
     }

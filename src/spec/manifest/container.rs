@@ -1,8 +1,8 @@
 //! Avro object container files: the frame around manifests and manifest lists.
 //!
-//! Implements "Object Container Files" of the Avro specification. The frame is read here and not by arrow-avro, which takes a
-//! file cut inside a block for a shorter one, ignores sync markers and unpacks blocks of any size. Invariant: the
-//! blocks handed out are whole, lie between the file's own sync markers, and unpack to a bounded size.
+//! Implements "Object Container Files" of the Avro specification. The frame is read here and not by arrow-avro, which
+//! takes a file cut inside a block for a shorter one, ignores sync markers and unpacks blocks of any size. Invariant:
+//! the blocks handed out are whole, lie between the file's own sync markers, and unpack to a bounded size.
 
 use std::borrow::Cow;
 use std::hash::Hasher;

@@ -7,7 +7,7 @@ use std::io::{BufRead, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, FixedSizeBinaryArray, ListArray, RecordBatch, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, FixedSizeBinaryArray, ListArray, StructArray};
 use arrow::array::{Int32Array, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use arrow_avro::reader::ReaderBuilder;
@@ -39,8 +39,8 @@ pub(super) fn decode_rows(
     if kept != all {
         builder = builder.with_reader_schema(AvroSchema::new(kept));
     }
-    // The rows were checked, so arrow-avro should find no fault with them. A panic there must still not reach the caller,
-    // who reads a file that anybody may have damaged.
+    // The rows were checked, so arrow-avro should find no fault with them. A panic there must still not reach the
+    // caller, who reads a file that anybody may have damaged.
     let panicked = || Error::data_invalid("Avro rows cannot be decoded: the decoder panicked");
     let built = catch_unwind(AssertUnwindSafe(|| builder.build(&mut frames))).map_err(|_| panicked())?;
     let mut reader = match built {
@@ -51,17 +51,13 @@ pub(super) fn decode_rows(
         let next = catch_unwind(AssertUnwindSafe(|| reader.next())).map_err(|_| panicked())?;
         match next {
             None => return Ok(()),
-            Some(Ok(batch)) => each(Rows { fields: row_type.fields(), array: batch_to_struct(batch) })?,
+            Some(Ok(batch)) => each(Rows { fields: row_type.fields(), array: batch.into() })?,
             Some(Err(e)) => {
                 drop(reader);
                 return Err(frames.failure(e));
             }
         }
     }
-}
-
-fn batch_to_struct(batch: RecordBatch) -> StructArray {
-    batch.into()
 }
 
 /// The container as arrow-avro reads it: a header of the physical schema, then checked and unpacked blocks.

@@ -1,7 +1,7 @@
 //! From manifest entries and manifest files to Avro containers.
 //!
-//! arrow-avro encodes the rows under the physical schema (see [`super::avro_type`]), whose bytes are those of the logical
-//! one; the header carries the logical schema with field ids. Invariant: equal input gives equal bytes.
+//! arrow-avro encodes the rows under the physical schema (see [`super::avro_type`]), whose bytes are those of the
+//! logical one; the header carries the logical schema with field ids. Invariant: equal input gives equal bytes.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The record types of manifests and manifest lists, and Iceberg types as Avro schemas.
 //!
-//! Implements the tables of "Manifests" and "Manifest Lists" and "Appendix A: Avro". Invariant: per format version the same
-//! fields, in the same order, with the same ids and requiredness as Iceberg Java writes.
+//! Implements the tables of "Manifests" and "Manifest Lists" and "Appendix A: Avro". Invariant: per format version the
+//! same fields, in the same order, with the same ids and requiredness as Iceberg Java writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -15,8 +15,8 @@ use crate::{Error, Result};
 /// names (`added_data_files_count`) do not matter; a v1 list's manifests have content data and sequence numbers 0.
 ///
 /// # Errors
-/// [`crate::ErrorKind::DataInvalid`] for a damaged file or one without a required field; [`crate::ErrorKind::Unsupported`]
-/// for a codec we do not know.
+/// [`crate::ErrorKind::DataInvalid`] for a damaged file or one without a required field;
+/// [`crate::ErrorKind::Unsupported`] for a codec we do not know.
 pub fn read_manifest_list(bytes: &[u8], path: &str) -> Result<Vec<ManifestFile>> {
     read(bytes).map_err(|e| e.with_context("manifest list", path))
 }
@@ -132,8 +132,8 @@ pub(super) fn number<T: TryFrom<i64>>(value: Option<i64>, name: &str, row: usize
 /// [`assign_list_inheritance`]); `first_row_id` is the snapshot's own from v3 on, recorded in the header.
 ///
 /// # Errors
-/// [`crate::ErrorKind::InvalidInput`] for a manifest that the version cannot hold: delete manifests in v1, and from v2 on
-/// a manifest without sequence numbers or counts.
+/// [`crate::ErrorKind::InvalidInput`] for a manifest that the version cannot hold: delete manifests in v1, and from v2
+/// on a manifest without sequence numbers or counts.
 pub fn write_manifest_list(
     format_version: FormatVersion,
     snapshot_id: i64,
@@ -176,9 +176,9 @@ pub fn write_manifest_list(
 /// Gives manifests that were just written their sequence numbers, and data manifests without one their first row id.
 /// Returns the number of row ids taken, by which the table's next row id advances.
 ///
-/// `sequence_number` is the commit's; `next_row_id` is the table's at this attempt, `None` before v3. A manifest carried
-/// over keeps what it has. A manifest takes the rows of its added and existing files; one whose counts are unknown
-/// (v1) takes no row ids.
+/// `sequence_number` is the commit's; `next_row_id` is the table's at this attempt, `None` before v3. A manifest
+/// carried over keeps what it has. A manifest takes the rows of its added and existing files; one whose counts are
+/// unknown (v1) takes no row ids.
 pub fn assign_list_inheritance(manifests: &mut [ManifestFile], sequence_number: i64, next_row_id: Option<u64>) -> u64 {
     let mut assigned = 0u64;
     for manifest in manifests {

@@ -1,7 +1,7 @@
 //! Manifest lists and manifests: the Avro files between a snapshot and its data files.
 //!
-//! Implements the spec sections "Manifests", "Manifest Lists" and "Sequence Number Inheritance". Invariant: a manifest holds
-//! entries of one partition spec and of one content, data or deletes.
+//! Implements the spec sections "Manifests", "Manifest Lists" and "Sequence Number Inheritance". Invariant: a manifest
+//! holds entries of one partition spec and of one content, data or deletes.
 
 mod avro_type;
 mod container;

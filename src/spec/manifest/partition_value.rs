@@ -1,7 +1,7 @@
 //! Partition values between Avro's physical columns and literals.
 //!
-//! Implements the Avro column of "Appendix A: Avro" for the types a partition may have. A stored value is read as the type
-//! that the spec now gives its field, so one written before its column was promoted comes out promoted.
+//! Implements the Avro column of "Appendix A: Avro" for the types a partition may have. A stored value is read as the
+//! type that the spec now gives its field, so one written before its column was promoted comes out promoted.
 
 use std::sync::Arc;
 
@@ -131,7 +131,8 @@ fn decimal_from_bytes(bytes: &[u8]) -> Option<i128> {
     (sign.iter().all(|b| *b == fill) && (value < 0) == negative).then_some(value)
 }
 
-/// Bytes that the unscaled value of a decimal of this precision takes in a fixed: the fewest that hold 10^precision - 1.
+/// Bytes that the unscaled value of a decimal of this precision takes in a fixed: the fewest that hold 10^precision -
+/// 1.
 pub(super) fn decimal_bytes(precision: u8) -> usize {
     let max = 10u128.saturating_pow(u32::from(precision)) - 1;
     (1..16).find(|n| max < 1 << (8 * n - 1)).unwrap_or(16)

@@ -54,9 +54,9 @@ impl ManifestReader {
     /// [`Self::read`] of some columns.
     ///
     /// Entries come in file order, with what the specification lets them inherit from the manifest: snapshot id,
-    /// sequence numbers (added entries, and all where the manifest's is 0) and first row id (live entries of data manifests
-    /// that have one; without one, none has, whatever is stored). Tuples are in the field order of the manifest's spec,
-    /// their values of the spec's partition type; a void field is null.
+    /// sequence numbers (added entries, and all where the manifest's is 0) and first row id (live entries of data
+    /// manifests that have one; without one, none has, whatever is stored). Tuples are in the field order of the
+    /// manifest's spec, their values of the spec's partition type; a void field is null.
     ///
     /// # Errors
     /// [`crate::ErrorKind::DataInvalid`] for a damaged file or one that breaks the specification;
@@ -139,8 +139,8 @@ fn read(
     Ok(decoder.entries)
 }
 
-/// For each field of the spec, where it stands in the manifest's partition record: found by partition field id, which the
-/// Avro schema gives, or else the header's spec by name. `None` for a void field.
+/// For each field of the spec, where it stands in the manifest's partition record: found by partition field id, which
+/// the Avro schema gives, or else the header's spec by name. `None` for a void field.
 fn partition_indexes(
     container: &Container<'_>,
     row_type: &AvroType,

@@ -58,8 +58,8 @@ impl ManifestWriter {
         self.entries.is_empty()
     }
 
-    /// The file's bytes, and its entry for the manifest list: counts, summaries and length filled in. Its sequence number,
-    /// first row id, and the smallest sequence number when no live entry has an explicit one, stay open for
+    /// The file's bytes, and its entry for the manifest list: counts, summaries and length filled in. Its sequence
+    /// number, first row id, and the smallest sequence number when no live entry has an explicit one, stay open for
     /// [`super::assign_list_inheritance`].
     ///
     /// # Errors
