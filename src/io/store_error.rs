@@ -8,6 +8,11 @@ pub(crate) const AMBIGUOUS: &str = "ambiguous";
 /// Our error for a failed `action` ("read", "write", …) on `location`.
 pub(crate) fn convert(action: &str, location: &str, error: object_store::Error, local: bool) -> Error {
     use object_store::Error as E;
+    if local && is_staging_name(location) {
+        return Error::unsupported(format!(
+            "cannot {action} {location}: names that end in # and digits are those of unfinished local files"
+        ));
+    }
     let kind = match &error {
         E::NotFound { .. } => ErrorKind::NotFound,
         E::AlreadyExists { .. } => ErrorKind::AlreadyExists,
@@ -26,6 +31,12 @@ pub(crate) fn convert(action: &str, location: &str, error: object_store::Error, 
         // A remote store's text may quote a signed URL.
         _ => Error::new(kind, message).with_source(redact(&error.to_string())),
     }
+}
+
+/// Whether the local store takes the name for that of a file it is still writing.
+fn is_staging_name(location: &str) -> bool {
+    let name = location.rsplit('/').next().unwrap_or_default();
+    name.split_once('#').is_some_and(|(_, s)| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Whether the object may have been written although `error` came back.

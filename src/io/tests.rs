@@ -58,6 +58,15 @@ async fn odd_names_are_the_same_bytes_on_disk_and_in_the_store() {
 }
 
 #[tokio::test]
+async fn a_name_of_an_unfinished_file_is_refused_clearly() {
+    let (_guard, root) = dir();
+    std::fs::write(format!("{root}/x.parquet#12"), "1").unwrap();
+    let e = FileIo::local().read(&format!("file:{root}/x.parquet#12")).await.unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Unsupported);
+    assert!(e.message().contains("# and digits"), "{e}");
+}
+
+#[tokio::test]
 async fn create_takes_a_name_once_and_overwrites_nothing() {
     let (_guard, root) = dir();
     let io = FileIo::local();
