@@ -7,6 +7,8 @@
 
 mod arrow_from;
 mod arrow_to;
+mod cast;
 
 pub use arrow_from::{iceberg_type_from_arrow, schema_from_arrow};
 pub use arrow_to::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
+pub use cast::cast_to_table;
