@@ -8,7 +8,25 @@
 mod arrow_from;
 mod arrow_to;
 mod cast;
+mod created;
+mod data_writer;
+mod fanout;
+mod metrics;
+mod parquet_file;
+mod parquet_schema;
+mod position_delete;
+mod transform;
+mod vector_writer;
 
 pub use arrow_from::{iceberg_type_from_arrow, schema_from_arrow};
 pub use arrow_to::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
 pub use cast::cast_to_table;
+pub use data_writer::{
+    DataFileWriter, DataWriterOptions, LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID,
+    ROW_ID_FIELD_ID,
+};
+pub use position_delete::PositionDeleteWriter;
+pub use vector_writer::DeletionVectorWriter;
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@ mod murmur3;
 
 use std::fmt;
 
+pub(crate) use murmur3::hash as murmur3_hash;
+
 use super::calendar::{MICROS_PER_DAY, NANOS_PER_DAY, civil_from_days, months_from_days};
 use super::literal::{Literal, date_text, minimal_twos_complement, year_text};
 use super::types::PrimitiveType;

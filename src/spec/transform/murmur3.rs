@@ -6,7 +6,7 @@ const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;
 
 /// Hash of `bytes`.
-pub(super) fn hash(bytes: &[u8]) -> i32 {
+pub(crate) fn hash(bytes: &[u8]) -> i32 {
     let (blocks, tail) = bytes.as_chunks::<4>();
     let mut h = 0u32;
     for block in blocks {
