@@ -9,6 +9,7 @@ pub mod error;
 pub mod expr;
 pub mod io;
 pub mod options;
+pub mod provider;
 pub mod scan;
 pub mod session;
 pub mod spec;

@@ -1,0 +1,19 @@
+//! Iceberg tables for DataFusion: catalog, schema and table providers, and the scan.
+//!
+//! Reading only: the writing hooks of `TableProvider` refuse, because DataFusion gives them less than the statement said.
+
+mod bridge;
+mod catalog;
+mod definition;
+mod error;
+mod guard;
+pub mod predicate;
+pub mod scalar;
+pub mod scan;
+mod table;
+
+pub use catalog::{IcebergCatalogProvider, IcebergSchemaProvider, namespace_of, schema_name};
+pub use definition::table_definition;
+pub use guard::{FilterPushdownGuard, guard_filter_pushdown};
+pub use scan::{FileEncoding, IcebergScan, IcebergSource};
+pub use table::IcebergTableProvider;

@@ -1,0 +1,168 @@
+//! Opening one file: its deletes first, then the Parquet reader over the rows that are left.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::{Result, internal_err};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSource};
+use datafusion_datasource::morsel::{MorselPlan, MorselPlanner, Morselizer};
+use object_store::ObjectStore;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+
+use super::ScanContext;
+use super::adapter::FieldIdAdapterFactory;
+use super::file::ScanFile;
+use crate::Error;
+use crate::scan::FileScanTask;
+use crate::spec::deletion_vector::DeletionVector;
+
+/// Makes the planners of one partition's files.
+pub(crate) struct ScanMorselizer {
+    opener: Arc<Opener>,
+}
+
+struct Opener {
+    inner: Arc<dyn FileSource>,
+    context: Arc<ScanContext>,
+    store: Arc<dyn ObjectStore>,
+    /// The scan's settings without its files, for they are copied for every file.
+    config: FileScanConfig,
+    partition: usize,
+}
+
+impl ScanMorselizer {
+    pub(crate) fn new(
+        inner: Arc<dyn FileSource>,
+        context: Arc<ScanContext>,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Self {
+        let without_files = FileScanConfigBuilder::new(config.object_store_url.clone(), Arc::clone(&inner))
+            .with_limit(config.limit)
+            .with_preserve_order(config.preserve_order)
+            .with_batch_size(config.batch_size)
+            .build();
+        Self { opener: Arc::new(Opener { inner, context, store, config: without_files, partition }) }
+    }
+}
+
+impl fmt::Debug for ScanMorselizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScanMorselizer").field("partition", &self.opener.partition).finish_non_exhaustive()
+    }
+}
+
+impl Morselizer for ScanMorselizer {
+    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+        let Some(scan_file) = file.extension::<ScanFile>() else {
+            return internal_err!("file {} of the scan has no task", file.path());
+        };
+        let task = Arc::clone(&scan_file.task);
+        let opener = Arc::clone(&self.opener);
+        if task.deletes.is_empty() {
+            return opener.open(file, &task);
+        }
+        Ok(Box::new(DeletesFirst { opener, file, task }))
+    }
+}
+
+impl Opener {
+    fn open(&self, file: PartitionedFile, task: &FileScanTask) -> Result<Box<dyn MorselPlanner>> {
+        let adapter = FieldIdAdapterFactory {
+            columns: Arc::clone(&self.context.columns),
+            constants: self.context.identity_constants(task),
+            location: Arc::clone(&task.data_file.file_path),
+        };
+        let config =
+            FileScanConfigBuilder::from(self.config.clone()).with_expr_adapter(Some(Arc::new(adapter))).build();
+        self.inner.create_morselizer(Arc::clone(&self.store), &config, self.partition)?.plan_file(file)
+    }
+}
+
+/// Loads the positions deleted before the file is opened.
+struct DeletesFirst {
+    opener: Arc<Opener>,
+    file: PartitionedFile,
+    task: Arc<FileScanTask>,
+}
+
+impl fmt::Debug for DeletesFirst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeletesFirst").field("file", &self.task.data_file.file_path).finish_non_exhaustive()
+    }
+}
+
+impl MorselPlanner for DeletesFirst {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        Ok(Some(MorselPlan::new().with_pending_planner(async move {
+            let Self { opener, mut file, task } = *self;
+            let deleted = opener.context.deletes.deleted_positions(&task).await?;
+            if let Some(deleted) = deleted {
+                let rows = task.data_file.record_count;
+                let selection =
+                    live_rows(&deleted, rows).map_err(|e| e.with_context("file", &*task.data_file.file_path))?;
+                if selection.row_count() == 0 {
+                    return Ok(Box::new(NoRows) as _);
+                }
+                file = file.with_extension(ParquetRowSelection::new(selection));
+            }
+            opener.open(file, &task)
+        })))
+    }
+}
+
+/// A file of which every row is deleted.
+#[derive(Debug)]
+struct NoRows;
+
+impl MorselPlanner for NoRows {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        Ok(None)
+    }
+}
+
+/// The rows of a file of `rows` rows that are not deleted. Positions past the end address no row.
+fn live_rows(deleted: &DeletionVector, rows: u64) -> crate::Result<RowSelection> {
+    let length =
+        |n: u64| usize::try_from(n).map_err(|_| Error::unsupported(format!("a file of {rows} rows on this machine")));
+    let mut selectors = Vec::new();
+    let mut next = 0;
+    for range in deleted.to_row_ranges() {
+        if range.start >= rows {
+            break;
+        }
+        let end = range.end.min(rows);
+        if range.start > next {
+            selectors.push(RowSelector::select(length(range.start - next)?));
+        }
+        selectors.push(RowSelector::skip(length(end - range.start)?));
+        next = end;
+    }
+    if next < rows {
+        selectors.push(RowSelector::select(length(rows - next)?));
+    }
+    Ok(RowSelection::from(selectors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(deleted: &[u64], rows: u64) -> Vec<(bool, usize)> {
+        let selection = live_rows(&DeletionVector::from_positions(deleted.iter().copied()), rows).unwrap();
+        selection.iter().map(|s| (s.skip, s.row_count)).collect()
+    }
+
+    #[test]
+    fn selections_cover_the_file_exactly() {
+        assert_eq!(selected(&[], 3), [(false, 3)]);
+        assert_eq!(selected(&[0], 3), [(true, 1), (false, 2)]);
+        assert_eq!(selected(&[1, 2, 5], 7), [(false, 1), (true, 2), (false, 2), (true, 1), (false, 1)]);
+        assert_eq!(selected(&[2, 3, 4], 3), [(false, 2), (true, 1)]);
+        assert_eq!(selected(&[9], 3), [(false, 3)]);
+        assert_eq!(selected(&[0, 1, 2], 3), [(true, 3)]);
+    }
+}

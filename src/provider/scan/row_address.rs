@@ -1,0 +1,153 @@
+//! The hidden columns: where each row lies.
+//!
+//! `_file`, `_spec_id` and `_partition` are the same for all rows of a file, so they cost nothing; `_pos` is the row's
+//! position in its file before any delete, from 0, whatever was pruned, skipped or split (bug-catalogue C2).
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StructArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::{Result, ScalarValue};
+use parquet::arrow::RowNumber;
+
+use crate::provider::scalar::to_scalar;
+use crate::spec::{DataFile, PartitionSpec, PrimitiveType, TableMetadata, Transform};
+use crate::writer;
+
+/// Location of the data file, as recorded.
+pub const FILE: &str = "_file";
+/// Position of the row in its file, from 0, deleted rows counted.
+pub const POS: &str = "_pos";
+/// Id of the partition spec of the file.
+pub const SPEC_ID: &str = "_spec_id";
+/// Partition values of the file: a struct of the fields of every spec of the table, null where the file's spec has none.
+pub const PARTITION: &str = "_partition";
+
+/// How `_file` is encoded in Arrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileEncoding {
+    /// Plain text, for users.
+    #[default]
+    Utf8,
+    /// One dictionary value per batch and an Int32 key per row, for operators.
+    Dictionary,
+}
+
+impl FileEncoding {
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Utf8 => DataType::Utf8,
+            Self::Dictionary => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+        }
+    }
+
+    fn scalar(self, location: &str) -> ScalarValue {
+        let text = ScalarValue::Utf8(Some(location.to_owned()));
+        match self {
+            Self::Utf8 => text,
+            Self::Dictionary => ScalarValue::Dictionary(Box::new(DataType::Int32), Box::new(text)),
+        }
+    }
+}
+
+/// The hidden columns that a scan offers: those whose name no column of the table has.
+#[derive(Debug, Clone)]
+pub(crate) struct RowAddress {
+    file: Option<FileEncoding>,
+    spec_id: bool,
+    partition: Option<Vec<PartitionColumn>>,
+    pos: bool,
+}
+
+#[derive(Debug, Clone)]
+struct PartitionColumn {
+    field_id: i32,
+    ty: PrimitiveType,
+    field: FieldRef,
+}
+
+impl RowAddress {
+    /// The hidden columns of a table whose columns have the names `taken`.
+    pub(crate) fn new(metadata: &TableMetadata, taken: &Fields, encoding: FileEncoding) -> crate::Result<Self> {
+        let free = |name: &str| taken.find(name).is_none();
+        Ok(Self {
+            file: free(FILE).then_some(encoding),
+            spec_id: free(SPEC_ID),
+            partition: if free(PARTITION) { partition_columns(metadata)? } else { None },
+            pos: free(POS),
+        })
+    }
+
+    /// Columns with one value per file.
+    pub(crate) fn constant_fields(&self) -> Vec<FieldRef> {
+        let file = self.file.map(|e| Arc::new(Field::new(FILE, e.data_type(), false)));
+        let spec_id = self.spec_id.then(|| Arc::new(Field::new(SPEC_ID, DataType::Int32, false)));
+        let partition = self.partition.as_ref().map(|columns| {
+            let fields: Fields = columns.iter().map(|c| Arc::clone(&c.field)).collect();
+            Arc::new(Field::new(PARTITION, DataType::Struct(fields), false))
+        });
+        file.into_iter().chain(spec_id).chain(partition).collect()
+    }
+
+    /// Columns that the Parquet reader makes.
+    pub(crate) fn virtual_fields(&self) -> Vec<FieldRef> {
+        let pos = Field::new(POS, DataType::Int64, false).with_extension_type(RowNumber);
+        if self.pos { vec![Arc::new(pos)] } else { Vec::new() }
+    }
+
+    /// The values of [`RowAddress::constant_fields`] for one file under its spec.
+    pub(crate) fn constants(&self, file: &DataFile, spec: Option<&PartitionSpec>) -> Result<Vec<ScalarValue>> {
+        let mut values = Vec::with_capacity(3);
+        if let Some(encoding) = self.file {
+            values.push(encoding.scalar(&file.file_path));
+        }
+        if self.spec_id {
+            values.push(ScalarValue::Int32(Some(file.spec_id)));
+        }
+        if let Some(columns) = &self.partition {
+            let mut fields = Vec::with_capacity(columns.len());
+            let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+            for column in columns {
+                let position = spec.and_then(|s| s.fields.iter().position(|f| f.field_id == column.field_id));
+                let literal = position.and_then(|i| file.partition.0.get(i)).and_then(Option::as_ref);
+                let promoted = literal.and_then(|l| l.clone().promote_to(&column.ty));
+                let null = || ScalarValue::try_from(column.field.data_type());
+                let scalar = promoted.and_then(|l| to_scalar(Some(&l), &column.ty)).map_or_else(null, Ok)?;
+                fields.push(Arc::clone(&column.field));
+                arrays.push(scalar.to_array()?);
+            }
+            let row = StructArray::try_new_with_length(Fields::from(fields), arrays, None, 1)?;
+            values.push(ScalarValue::Struct(Arc::new(row)));
+        }
+        Ok(values)
+    }
+}
+
+/// The fields of `_partition`: those of every spec, by partition field id, void ones left out; `None` when the table was
+/// never partitioned. A field that was renamed has the name of the newest spec that holds it.
+fn partition_columns(metadata: &TableMetadata) -> crate::Result<Option<Vec<PartitionColumn>>> {
+    let mut columns: Vec<PartitionColumn> = Vec::new();
+    let newest_first = {
+        let mut specs: Vec<_> = metadata.partition_specs.iter().collect();
+        specs.sort_by_key(|s| std::cmp::Reverse((s.spec_id == metadata.default_spec_id, s.spec_id)));
+        specs
+    };
+    for spec in newest_first {
+        let types = spec.partition_type(metadata);
+        for (field, ty) in spec.fields.iter().zip(&types.fields) {
+            let seen = columns.iter().any(|c| c.field_id == field.field_id || c.field.name() == &field.name);
+            let Some(primitive) = ty.field_type.as_primitive() else { continue };
+            if field.transform == Transform::Void || seen {
+                continue;
+            }
+            let data_type = writer::arrow_type(&ty.field_type)?;
+            columns.push(PartitionColumn {
+                field_id: field.field_id,
+                ty: primitive.clone(),
+                field: Arc::new(Field::new(&field.name, data_type, true)),
+            });
+        }
+    }
+    columns.sort_by_key(|c| c.field_id);
+    Ok((!columns.is_empty()).then_some(columns))
+}

@@ -1,0 +1,250 @@
+//! Every table of `fixtures/golden`, read through SQL and compared byte for byte with the rows its writer expects.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calve::catalog::{TableIdent, static_table};
+use calve::env::Env;
+use calve::io::FileIo;
+use calve::provider::{IcebergTableProvider, guard_filter_pushdown};
+use calve::spec::{PrimitiveType, Type};
+use calve::table::Table;
+use calve::{Error, ErrorKind};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use serde_json::Value;
+
+use crate::csv::to_csv;
+
+/// Tables that cannot be read in full yet, and why. Every one of them has to fail with `Unsupported`, or it leaves the list.
+const PENDING: &[(&str, &str)] = &[
+    ("eq_added_col", "equality deletes"),
+    ("eq_dropped", "equality deletes"),
+    ("eq_global", "equality deletes"),
+    ("eq_mixed_pos", "equality deletes"),
+    ("eq_null_key", "equality deletes"),
+    ("eq_one_key", "equality deletes"),
+    ("eq_partition_scoped", "equality deletes"),
+    ("eq_partitioned_pos", "equality deletes"),
+    ("eq_renamed", "equality deletes"),
+    ("eq_two_cols", "equality deletes"),
+    ("eq_types", "equality deletes"),
+    ("eq_v3", "equality deletes"),
+    ("fmt_avro", "Avro data files"),
+    ("fmt_mixed", "Avro position delete files"),
+    ("fmt_orc", "ORC data files"),
+    ("types_ns", "equality deletes"),
+    ("types_time", "equality deletes"),
+    ("types_uuid_fixed", "equality deletes"),
+];
+
+/// Settings that must not matter.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    pushdown: bool,
+    page_index: bool,
+    partitions: usize,
+    batch_size: usize,
+    filtered: bool,
+}
+
+impl Cell {
+    fn all() -> impl Iterator<Item = Self> {
+        let both = [false, true];
+        both.into_iter().flat_map(move |pushdown| {
+            both.into_iter().flat_map(move |page_index| {
+                [1, 4].into_iter().flat_map(move |partitions| {
+                    [1, 8192].into_iter().map(move |batch_size| Self {
+                        pushdown,
+                        page_index,
+                        partitions,
+                        batch_size,
+                        filtered: true,
+                    })
+                })
+            })
+        })
+    }
+
+    fn session(self) -> SessionContext {
+        let mut config = SessionConfig::new().with_target_partitions(self.partitions).with_batch_size(self.batch_size);
+        let options = config.options_mut();
+        options.execution.parquet.pushdown_filters = self.pushdown;
+        options.execution.parquet.enable_page_index = self.page_index;
+        // Splits even the smallest file.
+        options.optimizer.repartition_file_min_size = 1;
+        let rules = guard_filter_pushdown(PhysicalOptimizer::new().rules);
+        let state = SessionStateBuilder::new().with_config(config).with_default_features();
+        SessionContext::new_with_state(state.with_physical_optimizer_rules(rules).build())
+    }
+}
+
+const PLAIN: Cell = Cell { pushdown: false, page_index: true, partitions: 2, batch_size: 8192, filtered: false };
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden")
+}
+
+struct Golden {
+    name: String,
+    key: Vec<String>,
+    /// Expected file and the snapshot and schema it stands for.
+    expected: Vec<Expected>,
+    metadata: String,
+}
+
+struct Expected {
+    file: String,
+    snapshot_id: Option<i64>,
+    is_ref: bool,
+}
+
+fn golden_tables() -> Vec<Golden> {
+    let index = std::fs::read_to_string(fixtures().join("index.json")).expect("index.json");
+    let index: Value = serde_json::from_str(&index).expect("JSON");
+    let text = |v: &Value| v.as_str().expect("text").to_owned();
+    let tables = index.as_array().expect("a list").iter().map(|t| Golden {
+        name: text(&t["table"]),
+        key: t["key"].as_array().expect("a list").iter().map(text).collect(),
+        metadata: text(&t["current_metadata"]),
+        expected: t["expected"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|e| Expected {
+                file: text(&e["file"]),
+                snapshot_id: e["snapshot_id"].as_i64(),
+                is_ref: !e["ref"].is_null(),
+            })
+            .collect(),
+    });
+    tables.collect()
+}
+
+impl Golden {
+    async fn load(&self) -> calve::Result<Table> {
+        let to = fixtures();
+        let io = FileIo::builder().with_location_map("file:/warehouse/golden", to.to_str().expect("UTF-8"))?.build();
+        let location = format!("file:/warehouse/golden/{}/metadata/{}", self.name, self.metadata);
+        let ident = TableIdent::new(["golden"], &self.name);
+        let catalog = static_table(ident.clone(), &location, io, Env::system()).await?;
+        Table::load(catalog, ident, Env::system()).await
+    }
+
+    async fn check(&self, expected: &Expected, table: &Table, cell: Cell) -> Result<(), Error> {
+        let current = IcebergTableProvider::new(table.clone())?;
+        let provider = match expected.snapshot_id {
+            Some(id) if expected.is_ref => current.with_snapshot_in_same_schema(id)?,
+            Some(id @ 0..) if Some(id) != current.snapshot_id() => current.with_snapshot(id)?,
+            // -1 is the table without a snapshot.
+            _ => current,
+        };
+        let schema = Arc::clone(provider.iceberg_schema());
+        let ctx = cell.session();
+        ctx.register_table("t", Arc::new(provider)).map_err(own)?;
+        let wanted = std::fs::read_to_string(fixtures().join(&self.name).join(&expected.file)).expect("expected file");
+        let batches = if cell.filtered {
+            let key = &self.key[0];
+            let middle = self.middle(&wanted, &schema.field_by_name(key).expect("key").field_type);
+            let low = query(&ctx, &format!(r#"SELECT * FROM t WHERE "{key}" < {middle}"#)).await?;
+            let high =
+                query(&ctx, &format!(r#"SELECT * FROM t WHERE NOT "{key}" < {middle} OR "{key}" IS NULL"#)).await?;
+            [low, high].concat()
+        } else {
+            query(&ctx, "SELECT * FROM t").await?
+        };
+        let got = to_csv(&schema.fields, &batches, &self.key);
+        if got == wanted { Ok(()) } else { Err(Error::internal(format!("wrong rows: {}", difference(&got, &wanted)))) }
+    }
+
+    /// A literal about in the middle of the first key column of the rows wanted.
+    fn middle(&self, wanted: &str, ty: &Type) -> String {
+        let mut keys: Vec<&str> = wanted.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+        let number = matches!(ty, Type::Primitive(PrimitiveType::Int | PrimitiveType::Long));
+        if number {
+            keys.retain(|k| k.parse::<i64>().is_ok());
+            keys.get(keys.len() / 2).map_or_else(|| "0".to_owned(), |k| (*k).to_owned())
+        } else {
+            keys.get(keys.len() / 2).map_or_else(|| "'m'".to_owned(), |k| format!("'{}'", k.replace('\'', "''")))
+        }
+    }
+}
+
+async fn query(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>, Error> {
+    ctx.sql(sql).await.map_err(own)?.collect().await.map_err(own)
+}
+
+/// The error of this crate inside, or else an internal one.
+fn own(e: DataFusionError) -> Error {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&e);
+    while let Some(current) = cause {
+        if let Some(own) = current.downcast_ref::<Error>() {
+            return Error::new(own.kind(), own.to_string());
+        }
+        cause = match current.downcast_ref::<DataFusionError>() {
+            Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+            _ => current.source(),
+        };
+    }
+    Error::internal(e.to_string())
+}
+
+fn difference(got: &str, wanted: &str) -> String {
+    let (got_lines, wanted_lines) = (got.lines().count(), wanted.lines().count());
+    let first = got.lines().zip(wanted.lines()).find(|(a, b)| a != b);
+    format!("{got_lines} lines, wanted {wanted_lines}; first difference {first:#?}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_golden_table_has_the_expected_rows() {
+    let tables = golden_tables();
+    assert!(tables.len() >= 69, "found {} tables", tables.len());
+    let mut files = 0;
+    let mut wrong = Vec::new();
+    for golden in &tables {
+        let pending = PENDING.iter().find(|(name, _)| *name == golden.name);
+        let mut refused = 0;
+        match golden.load().await {
+            Err(e) => wrong.push(format!("{}: {e}", golden.name)),
+            Ok(table) => {
+                for expected in &golden.expected {
+                    files += 1;
+                    match golden.check(expected, &table, PLAIN).await {
+                        Ok(()) => {}
+                        Err(e) if e.kind() == ErrorKind::Unsupported && pending.is_some() => refused += 1,
+                        Err(e) => wrong.push(format!("{}/{}: {e}", golden.name, expected.file)),
+                    }
+                }
+            }
+        }
+        if let (Some((name, why)), 0) = (pending, refused) {
+            wrong.push(format!("{name} passes and is no longer pending ({why})"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {files} files:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(files >= 241, "only {files} expected files");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_do_not_matter() {
+    for golden in golden_tables() {
+        let table = golden.load().await.expect("a table");
+        for expected in &golden.expected {
+            let rows = std::fs::read_to_string(fixtures().join(&golden.name).join(&expected.file)).expect("a file");
+            for cell in Cell::all() {
+                // A batch a row takes its time.
+                if cell.batch_size == 1 && rows.lines().count() > 500 {
+                    continue;
+                }
+                match golden.check(expected, &table, cell).await {
+                    Ok(()) => {}
+                    Err(e) if e.kind() == ErrorKind::Unsupported => break,
+                    Err(e) => panic!("{}/{} {cell:?}: {e}", golden.name, expected.file),
+                }
+            }
+        }
+    }
+}
