@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// Delete files of one data file read at a time.
 const CONCURRENCY: usize = 8;
 
-/// Loads deletion vectors and position delete files for the tasks of one scan. Shared between the scan's partitions.
+/// Loads deletion vectors and position delete files for the tasks of a scan. Share one between the scan's partitions.
 #[derive(Debug)]
 pub struct DeleteLoader {
     io: FileIo,
@@ -32,8 +32,6 @@ pub struct DeleteLoader {
     wanted: Option<Arc<HashSet<Arc<str>>>>,
     vectors: Loads<(Arc<str>, u64), Arc<DeletionVector>>,
     files: Loads<Arc<str>, Arc<PositionsByPath>>,
-    /// What was found for a data file of a sequence number.
-    done: Mutex<HashMap<(Arc<str>, i64), Option<Arc<DeletionVector>>>>,
 }
 
 /// Values loaded once a key. Callers of one key share one load and its failure; a later caller tries again.
@@ -76,13 +74,7 @@ impl<K, V> fmt::Debug for Loads<K, V> {
 impl DeleteLoader {
     /// A loader for any data file of the table.
     pub fn new(io: &FileIo) -> Self {
-        Self {
-            io: io.clone(),
-            wanted: None,
-            vectors: Loads::new(),
-            files: Loads::new(),
-            done: Mutex::new(HashMap::new()),
-        }
+        Self { io: io.clone(), wanted: None, vectors: Loads::new(), files: Loads::new() }
     }
 
     /// A loader for the data files of `tasks` alone: of a delete file over many data files it keeps only their positions.
@@ -107,13 +99,19 @@ impl DeleteLoader {
         if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(path)) {
             return Err(Error::internal("deletes of a file outside the scan").with_context("file", &**path));
         }
-        let key = (Arc::clone(path), task.sequence_number);
-        if let Some(found) = self.done.lock().get(&key) {
-            return Ok(found.clone());
+        let mut found = match &task.deletes.vector {
+            Some(vector) => vec![self.vector(vector).await?],
+            None => self.positions(task).await?,
+        };
+        let Some(mut all) = found.pop() else { return Ok(None) };
+        for other in found {
+            Arc::make_mut(&mut all).union_with(&other);
         }
-        let found = self.load(task).await?;
-        self.done.lock().insert(key, found.clone());
-        Ok(found)
+        let rows = task.data_file.record_count;
+        if all.max().is_some_and(|max| max >= rows) {
+            all = Arc::new(DeletionVector::from_positions(all.iter().take_while(|position| *position < rows)));
+        }
+        Ok((!all.is_empty()).then_some(all))
     }
 
     /// Number of rows of a task's file that its vector or position delete files leave.
@@ -123,22 +121,6 @@ impl DeleteLoader {
     pub async fn live_row_count(&self, task: &FileScanTask) -> Result<u64> {
         let deleted = self.deleted_positions(task).await?.map_or(0, |deleted| deleted.len());
         Ok(task.data_file.record_count.saturating_sub(deleted))
-    }
-
-    async fn load(&self, task: &FileScanTask) -> Result<Option<Arc<DeletionVector>>> {
-        let rows = task.data_file.record_count;
-        let mut found = match &task.deletes.vector {
-            Some(vector) => vec![self.vector(vector).await?],
-            None => self.positions(task).await?,
-        };
-        let Some(mut all) = found.pop() else { return Ok(None) };
-        for other in found {
-            Arc::make_mut(&mut all).union_with(&other);
-        }
-        if all.max().is_some_and(|max| max >= rows) {
-            all = Arc::new(DeletionVector::from_positions(all.iter().take_while(|position| *position < rows)));
-        }
-        Ok((!all.is_empty()).then_some(all))
     }
 
     async fn vector(&self, delete: &DeleteFile) -> Result<Arc<DeletionVector>> {

@@ -19,3 +19,6 @@ pub use delete_loader::DeleteLoader;
 pub use plan::{live_files, plan_scan};
 pub use task::{DeleteFile, DeleteList, FileDeletes, FileScanTask, ScanPlan, ScanPlanMetrics, position_delete_target};
 pub(crate) use task::{FILE_PATH_ID, POS_ID};
+
+#[cfg(test)]
+mod tests;
