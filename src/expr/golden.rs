@@ -164,7 +164,7 @@ fn tests(values: &[Literal]) -> Vec<LeafOp> {
 fn answers_hold_for_rows_of_other_engines() {
     let (mut asked, mut all, mut none, mut by_partition) = (0, 0, 0, 0);
     each_table(|name, metadata| {
-        let files: Vec<(DataFile, HashMap<i32, Vec<Option<Literal>>>)> = manifests(&metadata)
+        let files: Vec<(DataFile, _)> = manifests(&metadata)
             .into_iter()
             .flat_map(|(_, files)| files)
             .filter_map(|file| rows(&metadata, &file).map(|rows| (file, rows)))
