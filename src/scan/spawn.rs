@@ -1,5 +1,6 @@
 //! Work on tasks of its own, so that it goes on while its caller does something else, and on several cores.
 
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::{Error, Result};
@@ -12,9 +13,13 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Runs `work` as a task of the runtime, from the first poll on; dropping the future ends it.
+/// Runs `work` as a task of the tokio runtime, from the first poll on; dropping the future ends it.
+///
+/// # Errors
+/// Those of `work`; `Internal` outside a runtime, or when `work` panics.
 pub(crate) async fn spawned<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-    let mut task = AbortOnDrop(tokio::spawn(work));
+    let runtime = Handle::try_current().map_err(|e| Error::internal("scans need a tokio runtime").with_source(e))?;
+    let mut task = AbortOnDrop(runtime.spawn(work));
     match (&mut task.0).await {
         Ok(result) => result,
         Err(e) => Err(Error::internal("a task of a scan did not finish").with_source(e)),
