@@ -11,7 +11,6 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 
 use super::bridge::block_on;
-use super::scan::FileEncoding;
 use super::table::IcebergTableProvider;
 use crate::catalog::{Catalog, TableIdent};
 use crate::env::Env;
@@ -130,7 +129,7 @@ impl IcebergSchemaProvider {
         if suffix != ROWS {
             return Err(Error::not_found(format!("table {} has no ${suffix}", table.ident)));
         }
-        IcebergTableProvider::new(table)?.with_row_address(FileEncoding::Utf8).map(Some)
+        IcebergTableProvider::new(table)?.with_row_address().map(Some)
     }
 
     async fn load_table(&self, name: &str) -> crate::Result<Option<Table>> {

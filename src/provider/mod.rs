@@ -14,6 +14,7 @@ mod table;
 
 pub use catalog::{IcebergCatalogProvider, IcebergSchemaProvider, namespace_of, schema_name};
 pub use definition::table_definition;
+pub use error::{from_datafusion, to_datafusion};
 pub use guard::{FilterPushdownGuard, guard_filter_pushdown};
-pub use scan::{FileEncoding, IcebergScan, IcebergSource};
+pub use scan::{FILE_COLUMN, HiddenColumns, IcebergScan, IcebergSource, POSITION_COLUMN};
 pub use table::IcebergTableProvider;

@@ -10,11 +10,12 @@ use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, MergeIntoClause, TableProviderFilterPushDown, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
+use uuid::Uuid;
 
 use super::definition::table_definition;
 use super::predicate::to_conjunction;
 use super::scalar::to_scalar;
-use super::scan::{FileEncoding, ScanColumns, ScanRequest, scan_plan};
+use super::scan::{HiddenColumns, ScanColumns, ScanRequest, scan_plan};
 use crate::Error;
 use crate::expr::Predicate;
 use crate::scan::plan_scan;
@@ -42,14 +43,14 @@ impl IcebergTableProvider {
     pub fn new(table: Table) -> crate::Result<Self> {
         let schema = Arc::clone(table.metadata.current_schema()?);
         let snapshot_id = table.metadata.current_snapshot_id;
-        Self::build(table, snapshot_id, schema, None)
+        Self::build(table, snapshot_id, schema, HiddenColumns::default())
     }
 
     fn build(
         table: Table,
         snapshot_id: Option<i64>,
         schema: Arc<Schema>,
-        hidden: Option<FileEncoding>,
+        hidden: HiddenColumns,
     ) -> crate::Result<Self> {
         let definition = table_definition(&table, &schema).into();
         let defaults = write_defaults(&schema);
@@ -100,11 +101,42 @@ impl IcebergTableProvider {
 
     /// The same table and snapshot with the hidden columns `_file`, `_pos`, `_spec_id` and `_partition` behind its own,
     /// each unless a column of the table has its name (`_partition` also only if the table ever was partitioned).
-    pub fn with_row_address(&self, encoding: FileEncoding) -> crate::Result<Self> {
-        Self::build(self.table.clone(), self.snapshot_id, Arc::clone(&self.columns.schema), Some(encoding))
+    pub fn with_row_address(&self) -> crate::Result<Self> {
+        self.with_hidden(HiddenColumns { named: true, ..self.hidden() })
     }
 
-    fn hidden(&self) -> Option<FileEncoding> {
+    /// The same table and snapshot with [`FILE_COLUMN`](super::FILE_COLUMN) and
+    /// [`POSITION_COLUMN`](super::POSITION_COLUMN), as the target of the writing statement that `token` marks.
+    ///
+    /// # Errors
+    /// `Unsupported` when the table has a column of such a name.
+    pub fn as_target(&self, token: Uuid) -> crate::Result<Self> {
+        self.with_hidden(HiddenColumns { target: Some(token), ..self.hidden() })
+    }
+
+    /// This provider over `table`'s current state, if it reads the current state of the same table as loaded at another
+    /// moment.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn pinned_to(&self, table: &Table) -> crate::Result<Option<Self>> {
+        let (own, other) = (&self.table.metadata, &table.metadata);
+        let same = self.table.ident == table.ident && own.table_uuid == other.table_uuid;
+        if !same
+            || self.snapshot_id != own.current_snapshot_id
+            || !Arc::ptr_eq(&self.columns.schema, own.current_schema()?)
+        {
+            return Ok(None);
+        }
+        let schema = Arc::clone(other.current_schema()?);
+        Self::build(table.clone(), other.current_snapshot_id, schema, self.hidden()).map(Some)
+    }
+
+    fn with_hidden(&self, hidden: HiddenColumns) -> crate::Result<Self> {
+        Self::build(self.table.clone(), self.snapshot_id, Arc::clone(&self.columns.schema), hidden)
+    }
+
+    fn hidden(&self) -> HiddenColumns {
         self.columns.hidden
     }
 
@@ -125,7 +157,7 @@ impl IcebergTableProvider {
 
     /// Whether the hidden columns are there.
     pub fn has_row_address(&self) -> bool {
-        self.hidden().is_some()
+        self.hidden().named
     }
 
     /// The rows that `filters` leave, as far as files can be chosen by it.

@@ -11,11 +11,14 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use datafusion::prelude::SessionConfig;
 
 use super::CalveOptions;
+use crate::dml::analyze::RowLevelDmlRule;
+use crate::dml::physical::RowDeltaPlanner;
 
 /// Installs the extension with its defaults: the real clock, random ids, local files.
 ///
@@ -33,12 +36,15 @@ pub fn install(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     if config.options().extensions.get::<CalveOptions>().is_none() {
         config = config.with_option_extension(CalveOptions::default());
     }
-    builder.with_config(config).with_query_planner(Arc::new(CalveQueryPlanner))
+    let mut rules = builder.analyzer_rules().take().unwrap_or_else(|| Analyzer::new().rules);
+    // First, so that what it builds goes through type coercion like any query.
+    rules.insert(0, Arc::new(RowLevelDmlRule));
+    builder.with_config(config).with_analyzer_rules(rules).with_query_planner(Arc::new(CalveQueryPlanner))
 }
 
 /// The planners of our plan nodes, for a session with a query planner of its own.
 pub fn extension_planners() -> Vec<Arc<dyn ExtensionPlanner + Send + Sync>> {
-    Vec::new()
+    vec![Arc::new(RowDeltaPlanner)]
 }
 
 /// DataFusion's planner with the planners of our nodes.

@@ -3,7 +3,6 @@
 //! [`Calve::sql`] is the statement entry point: it splits a text, parses our own statements itself, repairs the parse tree of
 //! the others, and has DataFusion plan them. Plain `SessionContext::sql` works for every statement that DataFusion can plan.
 
-mod error;
 mod install;
 mod rewrite;
 mod statement;
@@ -17,7 +16,7 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 pub use crate::options::CalveOptions;
-pub use error::{from_datafusion, to_datafusion};
+pub use crate::provider::{from_datafusion, to_datafusion};
 pub use install::{extension_planners, install};
 pub use statement::{StatementText, is_complete, split_statements};
 

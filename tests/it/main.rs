@@ -1,4 +1,6 @@
 //! Integration tests, one binary.
 
 mod csv;
+mod delete;
 mod golden;
+mod support;

@@ -28,11 +28,12 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
+use uuid::Uuid;
 
 use self::adapter::TableColumns;
 use self::reader::FileIoReaderFactory;
 use self::row_address::RowAddress;
-pub use self::row_address::{FILE, FileEncoding, PARTITION, POS, SPEC_ID};
+pub use self::row_address::{FILE, FILE_COLUMN, HiddenColumns, PARTITION, POS, POSITION_COLUMN, SPEC_ID};
 pub use self::source::IcebergSource;
 use self::source::{safe_conjunction, source_of};
 use super::scalar::to_scalar;
@@ -55,6 +56,8 @@ pub(crate) struct ScanContext {
     /// File columns, then per-file constants, then reader-made columns.
     pub(crate) table_schema: TableSchema,
     pub(crate) row_address: Option<RowAddress>,
+    /// The token of the writing statement whose target this scan is.
+    pub(crate) target: Option<Uuid>,
     pub(crate) columns: Arc<TableColumns>,
     pub(crate) deletes: DeleteLoader,
     pub(crate) metrics: ScanPlanMetrics,
@@ -66,15 +69,17 @@ pub(crate) struct ScanColumns {
     pub(crate) schema: Arc<Schema>,
     pub(crate) table_schema: TableSchema,
     pub(crate) row_address: Option<RowAddress>,
-    pub(crate) hidden: Option<FileEncoding>,
+    pub(crate) hidden: HiddenColumns,
 }
 
 impl ScanColumns {
-    /// The columns of `schema`, and the hidden ones if asked for.
-    pub(crate) fn new(table: &Table, schema: Arc<Schema>, hidden: Option<FileEncoding>) -> crate::Result<Self> {
+    /// The columns of `schema`, and the hidden ones asked for.
+    pub(crate) fn new(table: &Table, schema: Arc<Schema>, hidden: HiddenColumns) -> crate::Result<Self> {
         let arrow = writer::arrow_schema(&schema)?;
-        let row_address =
-            hidden.map(|encoding| RowAddress::new(&table.metadata, arrow.fields(), encoding)).transpose()?;
+        let row_address = match hidden == HiddenColumns::default() {
+            true => None,
+            false => Some(RowAddress::new(&table.metadata, arrow.fields(), hidden)?),
+        };
         let mut builder = TableSchema::builder(arrow);
         if let Some(row_address) = &row_address {
             builder = builder
@@ -97,7 +102,7 @@ impl ScanColumns {
         let mut hidden: Vec<usize> = (own..fields.len()).collect();
         let rank = |i: &usize| {
             let name = fields.get(*i).map(|f| f.name().as_str());
-            [FILE, POS, SPEC_ID, PARTITION].iter().position(|n| Some(*n) == name)
+            [FILE, POS, SPEC_ID, PARTITION, FILE_COLUMN, POSITION_COLUMN].iter().position(|n| Some(*n) == name)
         };
         hidden.sort_by_key(rank);
         (0..own).chain(hidden).collect()
@@ -144,6 +149,7 @@ pub(crate) fn scan_plan(
         schema: Arc::clone(&columns.schema),
         table_schema: columns.table_schema.clone(),
         row_address: columns.row_address.clone(),
+        target: columns.hidden.target,
         columns: Arc::new(TableColumns { defaults: initial_defaults(&columns.schema), name_mapping }),
         deletes: DeleteLoader::for_tasks(&table.io, tasks.iter().map(Arc::as_ref)),
         metrics: plan.metrics,
@@ -255,6 +261,11 @@ impl<'a> IcebergScan<'a> {
     /// Whether the scan offers the hidden columns.
     pub fn has_row_address(&self) -> bool {
         self.source.context().row_address.is_some()
+    }
+
+    /// The token of the writing statement whose target this scan is; `None` for a scan that only reads.
+    pub fn target(&self) -> Option<Uuid> {
+        self.source.context().target
     }
 
     /// The files read, each once, in manifest order.

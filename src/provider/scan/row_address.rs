@@ -9,6 +9,7 @@ use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, ScalarValue};
 use parquet::arrow::RowNumber;
+use uuid::Uuid;
 
 use crate::provider::scalar::to_scalar;
 use crate::spec::{DataFile, PartitionSpec, PrimitiveType, TableMetadata, Transform};
@@ -23,40 +24,32 @@ pub const SPEC_ID: &str = "_spec_id";
 /// Partition values of the file: a struct of the fields of every spec of the table, null where the file's spec has none.
 pub const PARTITION: &str = "_partition";
 
-/// How `_file` is encoded in Arrow.
+/// Location of the data file, for the operators of a writing statement: one dictionary value a batch, an Int32 key a row.
+pub const FILE_COLUMN: &str = "__calve_file";
+/// Position of the row in its file, for the operators of a writing statement.
+pub const POSITION_COLUMN: &str = "__calve_pos";
+
+/// Which columns a scan offers besides the table's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FileEncoding {
-    /// Plain text, for users.
-    #[default]
-    Utf8,
-    /// One dictionary value per batch and an Int32 key per row, for operators.
-    Dictionary,
+pub struct HiddenColumns {
+    /// `_file`, `_pos`, `_spec_id` and `_partition`, for users.
+    pub named: bool,
+    /// [`FILE_COLUMN`] and [`POSITION_COLUMN`], for the writing statement whose target's scan this token marks.
+    pub target: Option<Uuid>,
 }
 
-impl FileEncoding {
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Utf8 => DataType::Utf8,
-            Self::Dictionary => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-        }
-    }
-
-    fn scalar(self, location: &str) -> ScalarValue {
-        let text = ScalarValue::Utf8(Some(location.to_owned()));
-        match self {
-            Self::Utf8 => text,
-            Self::Dictionary => ScalarValue::Dictionary(Box::new(DataType::Int32), Box::new(text)),
-        }
-    }
+fn dictionary(location: &str) -> ScalarValue {
+    ScalarValue::Dictionary(Box::new(DataType::Int32), Box::new(ScalarValue::Utf8(Some(location.to_owned()))))
 }
 
 /// The hidden columns that a scan offers: those whose name no column of the table has.
 #[derive(Debug, Clone)]
 pub(crate) struct RowAddress {
-    file: Option<FileEncoding>,
+    file: bool,
     spec_id: bool,
     partition: Option<Vec<PartitionColumn>>,
     pos: bool,
+    target: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -68,38 +61,54 @@ struct PartitionColumn {
 
 impl RowAddress {
     /// The hidden columns of a table whose columns have the names `taken`.
-    pub(crate) fn new(metadata: &TableMetadata, taken: &Fields, encoding: FileEncoding) -> crate::Result<Self> {
-        let free = |name: &str| taken.find(name).is_none();
+    ///
+    /// # Errors
+    /// `Unsupported` when a column of the table has the name of one that a writing statement needs.
+    pub(crate) fn new(metadata: &TableMetadata, taken: &Fields, hidden: HiddenColumns) -> crate::Result<Self> {
+        let free = |name: &str| hidden.named && taken.find(name).is_none();
+        if hidden.target.is_some()
+            && let Some(name) = [FILE_COLUMN, POSITION_COLUMN].into_iter().find(|name| taken.find(name).is_some())
+        {
+            return Err(crate::Error::unsupported(format!("writing to a table with a column named {name}; rename it")));
+        }
         Ok(Self {
-            file: free(FILE).then_some(encoding),
+            file: free(FILE),
             spec_id: free(SPEC_ID),
             partition: if free(PARTITION) { partition_columns(metadata)? } else { None },
             pos: free(POS),
+            target: hidden.target.is_some(),
         })
     }
 
     /// Columns with one value per file.
     pub(crate) fn constant_fields(&self) -> Vec<FieldRef> {
-        let file = self.file.map(|e| Arc::new(Field::new(FILE, e.data_type(), false)));
+        let file = self.file.then(|| Arc::new(Field::new(FILE, DataType::Utf8, false)));
         let spec_id = self.spec_id.then(|| Arc::new(Field::new(SPEC_ID, DataType::Int32, false)));
         let partition = self.partition.as_ref().map(|columns| {
             let fields: Fields = columns.iter().map(|c| Arc::clone(&c.field)).collect();
             Arc::new(Field::new(PARTITION, DataType::Struct(fields), false))
         });
-        file.into_iter().chain(spec_id).chain(partition).collect()
+        let target = self.target.then(|| {
+            let encoded = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            Arc::new(Field::new(FILE_COLUMN, encoded, false))
+        });
+        file.into_iter().chain(spec_id).chain(partition).chain(target).collect()
     }
 
     /// Columns that the Parquet reader makes.
     pub(crate) fn virtual_fields(&self) -> Vec<FieldRef> {
-        let pos = Field::new(POS, DataType::Int64, false).with_extension_type(RowNumber);
-        if self.pos { vec![Arc::new(pos)] } else { Vec::new() }
+        [(self.pos, POS), (self.target, POSITION_COLUMN)]
+            .into_iter()
+            .filter(|(offered, _)| *offered)
+            .map(|(_, name)| Arc::new(Field::new(name, DataType::Int64, false).with_extension_type(RowNumber)))
+            .collect()
     }
 
     /// The values of [`RowAddress::constant_fields`] for one file under its spec.
     pub(crate) fn constants(&self, file: &DataFile, spec: Option<&PartitionSpec>) -> Result<Vec<ScalarValue>> {
         let mut values = Vec::with_capacity(3);
-        if let Some(encoding) = self.file {
-            values.push(encoding.scalar(&file.file_path));
+        if self.file {
+            values.push(ScalarValue::Utf8(Some(file.file_path.to_string())));
         }
         if self.spec_id {
             values.push(ScalarValue::Int32(Some(file.spec_id)));
@@ -118,6 +127,9 @@ impl RowAddress {
             }
             let row = StructArray::try_new_with_length(Fields::from(fields), arrays, None, 1)?;
             values.push(ScalarValue::Struct(Arc::new(row)));
+        }
+        if self.target {
+            values.push(dictionary(&file.file_path));
         }
         Ok(values)
     }

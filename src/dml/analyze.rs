@@ -1,0 +1,148 @@
+//! The analyzer rule that takes writing statements on Iceberg tables out of DataFusion's hands.
+//!
+//! DataFusion's own DML hooks receive a list of filters that forgets subqueries and limits, so a `LogicalPlan::Dml` on one
+//! of our tables becomes a [`RowDeltaNode`] over an ordinary query before anything else happens to it. The rule runs first,
+//! so that the plan it builds goes through type coercion like any other. Invariant: every scan of the target within the
+//! statement reads the one snapshot that the statement is pinned to.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, not_impl_err, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, Extension, LogicalPlan, LogicalPlanBuilder, TableScan, WriteOp, ident,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use uuid::Uuid;
+
+use crate::provider::{FILE_COLUMN, IcebergTableProvider, POSITION_COLUMN};
+
+use super::logical::{Command, RowDeltaNode};
+
+/// Replaces DML on Iceberg tables by [`RowDeltaNode`]s. Install it as the first analyzer rule.
+#[derive(Debug, Default)]
+pub struct RowLevelDmlRule;
+
+impl AnalyzerRule for RowLevelDmlRule {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewritten = plan.transform_down(|node| match node {
+            LogicalPlan::Dml(dml) => match iceberg_target(&dml)? {
+                Some(target) => {
+                    rewrite(&dml, &target).map(|plan| Transformed::new(plan, true, TreeNodeRecursion::Jump))
+                }
+                None => Ok(Transformed::new(LogicalPlan::Dml(dml), false, TreeNodeRecursion::Jump)),
+            },
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(rewritten.data)
+    }
+
+    fn name(&self) -> &str {
+        "iceberg_row_level_dml"
+    }
+}
+
+fn iceberg_target(dml: &DmlStatement) -> Result<Option<IcebergTableProvider>> {
+    let provider = source_as_provider(&dml.target)?;
+    Ok(provider.downcast_ref::<IcebergTableProvider>().cloned())
+}
+
+fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPlan> {
+    match &dml.op {
+        WriteOp::Insert(InsertOp::Append) => append(dml, target),
+        WriteOp::Delete => delete(dml, target),
+        WriteOp::Truncate => delete_rows(dml, target, None),
+        other => not_impl_err!("{other} on an Iceberg table is not supported by this version of calve"),
+    }
+}
+
+fn append(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPlan> {
+    let input = pin_scans(dml.input.as_ref().clone(), target)?;
+    extension(RowDeltaNode::try_new(
+        target.table().clone(),
+        Command::Append,
+        input,
+        Arc::clone(dml.input.schema()),
+        Uuid::nil(),
+    )?)
+}
+
+fn delete(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPlan> {
+    match dml.input.as_ref() {
+        LogicalPlan::TableScan(_) => delete_rows(dml, target, None),
+        LogicalPlan::Filter(filter) if matches!(filter.input.as_ref(), LogicalPlan::TableScan(_)) => {
+            delete_rows(dml, target, Some(filter.predicate.clone()))
+        }
+        LogicalPlan::Limit(_) => plan_err!("DELETE … LIMIT is not supported: which rows go would be left to chance"),
+        other => plan_err!("cannot delete from an Iceberg table by this plan:\n{}", other.display_indent()),
+    }
+}
+
+fn delete_rows(dml: &DmlStatement, target: &IcebergTableProvider, condition: Option<Expr>) -> Result<LogicalPlan> {
+    let token = target.table().env.uuid();
+    let scan =
+        LogicalPlanBuilder::scan(dml.table_name.clone(), provider_as_source(Arc::new(target.as_target(token)?)), None)?;
+    let target_schema = Arc::clone(scan.schema());
+    let filtered = match &condition {
+        Some(condition) => scan.filter(pin_scans_in_expr(condition.clone(), target)?)?,
+        None => scan,
+    };
+    let input = filtered.project(vec![ident(FILE_COLUMN), ident(POSITION_COLUMN)])?.build()?;
+    let command = Command::Delete { condition: condition.map(Box::new) };
+    extension(RowDeltaNode::try_new(target.table().clone(), command, input, target_schema, token)?)
+}
+
+fn extension(node: RowDeltaNode) -> Result<LogicalPlan> {
+    Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+}
+
+/// Makes every scan of the target's current state read the snapshot that `target` is pinned to.
+fn pin_scans(plan: LogicalPlan, target: &IcebergTableProvider) -> Result<LogicalPlan> {
+    let pinned = plan.transform_down_with_subqueries(|node| match node {
+        LogicalPlan::TableScan(scan) => match pinned_provider(&scan, target)? {
+            Some(provider) => {
+                let source = provider_as_source(Arc::new(provider));
+                Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+            }
+            None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
+        },
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(pinned.data)
+}
+
+fn pin_scans_in_expr(expr: Expr, target: &IcebergTableProvider) -> Result<Expr> {
+    let pinned = expr.transform_down(|expr| {
+        Ok(match expr {
+            Expr::ScalarSubquery(mut subquery) => {
+                subquery.subquery = Arc::new(pin_scans(subquery.subquery.as_ref().clone(), target)?);
+                Transformed::yes(Expr::ScalarSubquery(subquery))
+            }
+            Expr::InSubquery(mut in_subquery) => {
+                let plan = pin_scans(in_subquery.subquery.subquery.as_ref().clone(), target)?;
+                in_subquery.subquery.subquery = Arc::new(plan);
+                Transformed::yes(Expr::InSubquery(in_subquery))
+            }
+            Expr::Exists(mut exists) => {
+                exists.subquery.subquery = Arc::new(pin_scans(exists.subquery.subquery.as_ref().clone(), target)?);
+                Transformed::yes(Expr::Exists(exists))
+            }
+            Expr::SetComparison(mut comparison) => {
+                let plan = pin_scans(comparison.subquery.subquery.as_ref().clone(), target)?;
+                comparison.subquery.subquery = Arc::new(plan);
+                Transformed::yes(Expr::SetComparison(comparison))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(pinned.data)
+}
+
+fn pinned_provider(scan: &TableScan, target: &IcebergTableProvider) -> Result<Option<IcebergTableProvider>> {
+    let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
+    let Some(provider) = provider.downcast_ref::<IcebergTableProvider>() else { return Ok(None) };
+    Ok(provider.pinned_to(target.table())?)
+}

@@ -1,0 +1,5 @@
+//! Logical nodes of writing statements.
+
+mod node;
+
+pub use node::{Command, RowDeltaNode};

@@ -1,0 +1,16 @@
+//! Row-level DML: statements to plans, plans to one snapshot.
+//!
+//! A statement becomes a [`logical::RowDeltaNode`] in [`analyze`], is optimized like a query, and is planned in
+//! [`physical`]: files that the condition covers whole leave the scan ([`strict_pruning`]), the rest is read for row
+//! addresses, [`row_delete_planner`] decides file by file how the rows go, and one commit node makes one snapshot.
+//! [`DeletePlan`] is the same path for Rust callers.
+
+pub mod analyze;
+mod delete_plan;
+pub mod logical;
+pub mod physical;
+pub mod row_delete_planner;
+pub mod strict_pruning;
+
+pub use delete_plan::{DeletePlan, effective_delete_mode, live_positions, plan_delete};
+pub use row_delete_planner::{Action, RowDelete};

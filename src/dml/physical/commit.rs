@@ -1,0 +1,259 @@
+//! The one node that commits.
+//!
+//! Gathers the messages of all writers, makes one snapshot or none, and yields one row, `count`. Invariant: it commits at
+//! most once; a second execution of the same plan is an error.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::arrow::array::{RecordBatch, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements, Partitioning,
+    PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+
+use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
+use crate::dml::row_delete_planner::Action;
+use crate::expr::Predicate;
+use crate::scan::FileScanTask;
+use crate::spec::properties::RowLevelMode;
+use crate::table::Table;
+use crate::transaction::SnapshotUpdate;
+
+use super::message::Messages;
+
+/// What is committed.
+#[derive(Debug, Clone)]
+pub(super) enum Statement {
+    /// The files that the writers added.
+    Append,
+    /// A new table with the files that the writers added.
+    Create,
+    /// The rows that the writers found, and whole files.
+    Delete(Arc<DeleteStatement>),
+}
+
+/// A DELETE, as planned.
+#[derive(Debug)]
+pub(super) struct DeleteStatement {
+    pub(super) filter: Predicate,
+    pub(super) mode: RowLevelMode,
+    pub(super) dropped: Vec<Arc<FileScanTask>>,
+    pub(super) scanned: Vec<Arc<FileScanTask>>,
+    pub(super) pruned: u64,
+}
+
+/// Commits a statement.
+#[derive(Debug)]
+pub struct CommitExec {
+    table: Table,
+    statement: Statement,
+    input: Arc<dyn ExecutionPlan>,
+    executed: Arc<AtomicBool>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl CommitExec {
+    pub(super) fn new(table: Table, statement: Statement, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::with_guard(table, statement, input, Arc::new(AtomicBool::new(false)))
+    }
+
+    fn with_guard(
+        table: Table,
+        statement: Statement,
+        input: Arc<dyn ExecutionPlan>,
+        executed: Arc<AtomicBool>,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(count_schema()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { table, statement, input, executed, properties: Arc::new(properties), metrics }
+    }
+}
+
+fn count_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
+}
+
+impl DisplayAs for CommitExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.statement {
+            Statement::Append => write!(f, "CommitExec: append to {}", self.table.ident),
+            Statement::Create => write!(f, "CommitExec: create {}", self.table.ident),
+            Statement::Delete(delete) => write!(
+                f,
+                "CommitExec: delete from {}, mode={}, files: dropped={}, pruned={}, scanned={}",
+                self.table.ident,
+                delete.mode,
+                delete.dropped.len(),
+                delete.pruned,
+                delete.scanned.len()
+            ),
+        }
+    }
+}
+
+impl ExecutionPlan for CommitExec {
+    fn name(&self) -> &str {
+        "CommitExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition])
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::with_guard(
+                self.table.clone(),
+                self.statement.clone(),
+                input,
+                Arc::clone(&self.executed),
+            ))),
+            _ => internal_err!("CommitExec takes one input"),
+        }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(super::RECOMPUTE))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("CommitExec has one partition");
+        }
+        if self.executed.swap(true, Ordering::SeqCst) {
+            let error =
+                crate::Error::invalid_input("this statement was executed already; plan it again to run it again");
+            return Err(error.into());
+        }
+        let input = self.input.execute(0, context)?;
+        let run = Run { table: self.table.clone(), statement: self.statement.clone(), metrics: self.metrics.clone() };
+        let schema = count_schema();
+        let batch = async move {
+            let count = run.run(input).await?;
+            Ok(RecordBatch::try_new(schema, vec![Arc::new(UInt64Array::from(vec![count]))])?)
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(count_schema(), futures::stream::once(batch))))
+    }
+}
+
+/// One execution.
+struct Run {
+    table: Table,
+    statement: Statement,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl Run {
+    async fn run(&self, mut input: SendableRecordBatchStream) -> Result<u64> {
+        // Files reported but not yet handed to a commit are removed when the statement fails or is cancelled.
+        let mut gathered = Gathered { messages: Messages::default(), table: self.table.clone() };
+        while let Some(batch) = input.next().await {
+            gathered.messages.absorb(&batch?, &self.table.metadata)?;
+        }
+        match &self.statement {
+            Statement::Append | Statement::Create => self.append(std::mem::take(&mut gathered.messages)).await,
+            Statement::Delete(delete) => self.delete(delete, std::mem::take(&mut gathered.messages)).await,
+        }
+        .map_err(DataFusionError::from)
+    }
+
+    async fn append(&self, messages: Messages) -> crate::Result<u64> {
+        let rows = messages.added_data.iter().map(|file| file.record_count).sum();
+        let mut update = SnapshotUpdate::new(self.table.clone());
+        messages.added_data.into_iter().for_each(|file| update.add_data(file));
+        match self.statement {
+            Statement::Create => {
+                update.create().await?;
+            }
+            _ if update.is_empty() => {}
+            _ => {
+                update.commit().await?;
+            }
+        }
+        self.count("rows_added", rows);
+        Ok(rows)
+    }
+
+    async fn delete(&self, statement: &DeleteStatement, messages: Messages) -> crate::Result<u64> {
+        let mut deletes = whole_file_deletes(&self.table, &statement.dropped).await?;
+        deletes.extend(position_deletes(&self.table, &statement.scanned, messages.matched).await?);
+        let plan = DeletePlan::new(self.table.clone(), statement.filter.clone(), statement.mode, deletes)?;
+        let rows = plan.deleted_rows();
+        self.count("rows_deleted", rows);
+        for (name, action) in [
+            ("files_dropped", Action::Drop),
+            ("files_rewritten", Action::Rewrite),
+            ("deletion_vectors", Action::Vector),
+        ] {
+            let files = plan.deletes().iter().filter(|delete| plan.action(delete) == action).count();
+            self.count(name, files as u64);
+        }
+        if !plan.is_empty() {
+            plan.commit().await?;
+        }
+        Ok(rows)
+    }
+
+    fn count(&self, name: &'static str, value: u64) {
+        MetricBuilder::new(&self.metrics).global_counter(name).add(usize::try_from(value).unwrap_or(usize::MAX));
+    }
+}
+
+struct Gathered {
+    messages: Messages,
+    table: Table,
+}
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        let paths: Vec<String> = self.messages.added_data.iter().map(|file| file.file_path.to_string()).collect();
+        if let (false, Ok(runtime)) = (paths.is_empty(), tokio::runtime::Handle::try_current()) {
+            let io = self.table.io.clone();
+            runtime.spawn(async move { io.delete_all(paths).await });
+        }
+    }
+}

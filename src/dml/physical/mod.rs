@@ -1,0 +1,17 @@
+//! Physical plans of writing statements: rows to files, files to one commit.
+
+use datafusion::physical_plan::ChildrenPropertiesMode;
+
+mod commit;
+mod message;
+mod planner;
+mod row_delta_writer;
+
+pub use commit::CommitExec;
+pub use planner::RowDeltaPlanner;
+pub use row_delta_writer::RowDeltaWriterExec;
+
+pub(crate) use planner::{plan_delete, session_delete_mode};
+
+/// Children of our nodes decide their partitioning, so properties are computed anew.
+const RECOMPUTE: ChildrenPropertiesMode = ChildrenPropertiesMode::Recompute;

@@ -1,0 +1,245 @@
+//! From the logical node of a writing statement to its physical plan.
+//!
+//! Finds the target's own scan in the physical input by its token, takes out the files that the condition covers whole or
+//! not at all, and puts writer and commit node on top. When no file is left to read there is no scan in the plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DFSchemaRef, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, col, ident};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use uuid::Uuid;
+
+use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
+use crate::dml::effective_delete_mode;
+use crate::dml::logical::{Command, RowDeltaNode};
+use crate::dml::strict_pruning::{Split, split};
+use crate::expr::Predicate;
+use crate::options::CalveOptions;
+use crate::provider::predicate::to_predicate;
+use crate::provider::{FILE_COLUMN, IcebergScan, IcebergTableProvider, POSITION_COLUMN, from_datafusion};
+use crate::scan::FileScanTask;
+use crate::spec::properties::RowLevelMode;
+use crate::table::Table;
+
+use super::commit::{CommitExec, DeleteStatement, Statement};
+use super::message::Messages;
+use super::row_delta_writer::{RowDeltaWriterExec, RowKind};
+
+/// Plans [`RowDeltaNode`]s.
+#[derive(Debug, Default)]
+pub struct RowDeltaPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for RowDeltaPlanner {
+    async fn plan_extension(
+        &self,
+        _planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        _planning_ctx: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let (Some(node), [input]) = (node.as_any().downcast_ref::<RowDeltaNode>(), physical_inputs) else {
+            return Ok(None);
+        };
+        let table = node.table.clone();
+        let plan = match &node.command {
+            Command::Append | Command::Create => {
+                let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Added, Arc::clone(input)));
+                let statement = if node.command == Command::Create { Statement::Create } else { Statement::Append };
+                CommitExec::new(table, statement, writer)
+            }
+            Command::Delete { condition } => {
+                let options = session.config_options();
+                let mode = effective_delete_mode(&table, options)?;
+                let target = plan_target(
+                    &table,
+                    condition.as_deref(),
+                    &node.target_schema,
+                    Arc::clone(input),
+                    node.scan_token,
+                    options,
+                )?;
+                let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, target.input));
+                let statement = DeleteStatement {
+                    filter: target.filter,
+                    mode,
+                    dropped: target.split.dropped,
+                    scanned: target.split.scanned,
+                    pruned: target.split.pruned,
+                };
+                CommitExec::new(table, Statement::Delete(Arc::new(statement)), writer)
+            }
+        };
+        Ok(Some(Arc::new(plan)))
+    }
+}
+
+/// The target of a DELETE, with its files split and its scan reduced to those that must be read.
+struct Target {
+    input: Arc<dyn ExecutionPlan>,
+    filter: Predicate,
+    split: Split,
+}
+
+fn plan_target(
+    table: &Table,
+    condition: Option<&Expr>,
+    schema: &DFSchemaRef,
+    input: Arc<dyn ExecutionPlan>,
+    token: Uuid,
+    options: &ConfigOptions,
+) -> Result<Target> {
+    let filter = match condition {
+        None => Predicate::AlwaysTrue,
+        Some(condition) => condition_predicate(condition, schema, table)?,
+    };
+    let strict = calve_options(options).strict_pruning;
+    let Some(scan) = find_scan(&input, token) else {
+        // The optimizer proved that nothing matches and removed the scan.
+        let input = Arc::new(EmptyExec::new(input.schema()));
+        return Ok(Target { input, filter, split: Split::default() });
+    };
+    let mut files = split(scan.tasks, &filter, &table.metadata, strict);
+    files.pruned += scan.pruned;
+    let name = table.ident.to_string();
+    files.scanned.iter().try_for_each(|task| task.check_readable(&name))?;
+    let input: Arc<dyn ExecutionPlan> = if files.scanned.is_empty() {
+        Arc::new(EmptyExec::new(input.schema()))
+    } else {
+        replace_scan(input, token, &files.scanned)?
+    };
+    Ok(Target { input, filter, split: files })
+}
+
+struct TargetScan {
+    tasks: Vec<Arc<FileScanTask>>,
+    pruned: u64,
+}
+
+fn find_scan(plan: &Arc<dyn ExecutionPlan>, token: Uuid) -> Option<TargetScan> {
+    if let Some(scan) = IcebergScan::of(plan.as_ref())
+        && scan.target() == Some(token)
+    {
+        return Some(TargetScan { tasks: scan.tasks().to_vec(), pruned: scan.metrics().data_files_pruned });
+    }
+    plan.children().into_iter().find_map(|child| find_scan(child, token))
+}
+
+fn replace_scan(
+    plan: Arc<dyn ExecutionPlan>,
+    token: Uuid,
+    tasks: &[Arc<FileScanTask>],
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let replaced = plan.transform_down(|node| {
+        let replacement = match IcebergScan::of(node.as_ref()) {
+            Some(scan) if scan.target() == Some(token) => Some(scan.with_tasks(tasks)?),
+            _ => None,
+        };
+        Ok(match replacement {
+            Some(scan) => Transformed::new(scan, true, TreeNodeRecursion::Jump),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(replaced.data)
+}
+
+/// The condition as a predicate: what cannot be said in one, subqueries first of all, is [`Predicate::Unknown`].
+fn condition_predicate(condition: &Expr, schema: &DFSchemaRef, table: &Table) -> Result<Predicate> {
+    // A column that no table has stands for every subquery: whatever holds it converts to Unknown.
+    const OPAQUE: &str = "__calve_subquery";
+    let opaque = DFSchema::from_unqualified_fields(
+        vec![datafusion::arrow::datatypes::Field::new(OPAQUE, datafusion::arrow::datatypes::DataType::Boolean, true)]
+            .into(),
+        HashMap::new(),
+    )?;
+    let schema: DFSchemaRef = Arc::new(schema.join(&opaque)?);
+    let condition = condition
+        .clone()
+        .transform_down(|expr| {
+            Ok(match expr {
+                Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
+                    Transformed::new(ident(OPAQUE), true, TreeNodeRecursion::Jump)
+                }
+                other if is_over_scalar_subquery(&other) => {
+                    Transformed::new(ident(OPAQUE), true, TreeNodeRecursion::Jump)
+                }
+                other => Transformed::no(other),
+            })
+        })?
+        .data;
+    let simplifier = ExprSimplifier::new(SimplifyContext::builder().with_schema(Arc::clone(&schema)).build());
+    let simplified = simplifier.coerce(condition, &schema).and_then(|expr| simplifier.simplify(expr))?;
+    Ok(to_predicate(&simplified, table.metadata.current_schema()?))
+}
+
+/// Whether a boolean expression rests on a scalar subquery somewhere below, with no AND, OR or NOT between.
+fn is_over_scalar_subquery(expr: &Expr) -> bool {
+    use datafusion::logical_expr::Operator::{And, Or};
+    let connective =
+        matches!(expr, Expr::Not(_)) || matches!(expr, Expr::BinaryExpr(binary) if matches!(binary.op, And | Or));
+    !connective && expr.exists(|inner| Ok(matches!(inner, Expr::ScalarSubquery(_)))).unwrap_or(true)
+}
+
+fn calve_options(options: &ConfigOptions) -> CalveOptions {
+    options.extensions.get::<CalveOptions>().cloned().unwrap_or_default()
+}
+
+/// The session option `calve.delete_mode`; `None` when unset.
+pub(crate) fn session_delete_mode(options: &ConfigOptions) -> crate::Result<Option<RowLevelMode>> {
+    let text = calve_options(options).delete_mode;
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// Plans and runs the search of a DELETE on `table`, and decides per file. Nothing is written.
+pub(crate) async fn plan_delete(
+    state: &SessionState,
+    table: &Table,
+    condition: Option<Expr>,
+) -> crate::Result<DeletePlan> {
+    let mode = effective_delete_mode(table, state.config_options())?;
+    let provider = IcebergTableProvider::new(table.clone())?;
+    let token = table.env.uuid();
+    let source = provider_as_source(Arc::new(provider.as_target(token)?));
+    let (schema, input) = row_addresses(source, table, condition.clone()).map_err(from_datafusion)?;
+    let physical = state.create_physical_plan(&input).await.map_err(from_datafusion)?;
+    let target = plan_target(table, condition.as_ref(), &schema, physical, token, state.config_options())
+        .map_err(from_datafusion)?;
+    let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, target.input));
+    let mut messages = Messages::default();
+    for batch in collect(writer, state.task_ctx()).await.map_err(from_datafusion)? {
+        messages.absorb(&batch, &table.metadata)?;
+    }
+    let mut deletes = whole_file_deletes(table, &target.split.dropped).await?;
+    deletes.extend(position_deletes(table, &target.split.scanned, messages.matched).await?);
+    DeletePlan::new(table.clone(), target.filter, mode, deletes)
+}
+
+fn row_addresses(
+    source: Arc<dyn datafusion::logical_expr::TableSource>,
+    table: &Table,
+    condition: Option<Expr>,
+) -> Result<(DFSchemaRef, LogicalPlan)> {
+    let scan = LogicalPlanBuilder::scan(table.ident.name.clone(), source, None)?;
+    let schema = Arc::clone(scan.schema());
+    let filtered = match condition {
+        Some(condition) => scan.filter(condition)?,
+        None => scan,
+    };
+    let input = filtered.project(vec![col(FILE_COLUMN), col(POSITION_COLUMN)])?.build()?;
+    Ok((schema, input))
+}

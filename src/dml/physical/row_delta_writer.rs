@@ -1,0 +1,219 @@
+//! Turns the rows of a writing statement into files and positions.
+//!
+//! One writer a partition of the input. Appended rows go to data files; addresses of deleted rows are gathered in one bitmap
+//! a data file, so memory is that of the bitmaps. Invariant: files of a writer that does not reach its end are removed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Int32Type, UInt16Type};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+
+use crate::spec::deletion_vector::PositionBitmap;
+use crate::table::Table;
+use crate::writer::{DataFileWriter, DataWriterOptions, cast_to_table};
+
+use super::message::{MESSAGE_SCHEMA, Messages};
+
+/// What becomes of the input's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowKind {
+    /// They are appended.
+    Added,
+    /// They are addresses (path, position) of rows to delete.
+    Deleted,
+}
+
+/// Writes the rows of each input partition and yields one batch of messages for it.
+#[derive(Debug)]
+pub struct RowDeltaWriterExec {
+    table: Table,
+    kind: RowKind,
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl RowDeltaWriterExec {
+    pub(super) fn new(table: Table, kind: RowKind, input: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&MESSAGE_SCHEMA)),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        Self { table, kind, input, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+    }
+}
+
+impl DisplayAs for RowDeltaWriterExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            RowKind::Added => write!(f, "RowDeltaWriterExec: data files"),
+            RowKind::Deleted => write!(f, "RowDeltaWriterExec: row positions"),
+        }
+    }
+}
+
+impl ExecutionPlan for RowDeltaWriterExec {
+    fn name(&self) -> &str {
+        "RowDeltaWriterExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(self.table.clone(), self.kind, input))),
+            _ => internal_err!("RowDeltaWriterExec takes one input"),
+        }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(super::RECOMPUTE))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let (table, kind) = (self.table.clone(), self.kind);
+        let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let written = async move {
+            let messages = match kind {
+                RowKind::Added => write_rows(&table, partition, input, &rows).await?,
+                RowKind::Deleted => gather_positions(input, &rows).await?,
+            };
+            messages.encode(&table.metadata).map_err(DataFusionError::from)
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&MESSAGE_SCHEMA), futures::stream::once(written))))
+    }
+}
+
+async fn write_rows(
+    table: &Table,
+    partition: usize,
+    mut input: SendableRecordBatchStream,
+    rows: &datafusion::physical_plan::metrics::Count,
+) -> Result<Messages> {
+    let mut writer = DataFileWriter::new(table, DataWriterOptions { partition, ..DataWriterOptions::default() })?;
+    let schema = Arc::clone(writer.schema());
+    let written = async {
+        while let Some(batch) = input.next().await {
+            let batch = batch?;
+            rows.add(batch.num_rows());
+            writer.write(&cast_to_table(&batch, &schema)?).await?;
+        }
+        Ok::<_, DataFusionError>(())
+    }
+    .await;
+    match written {
+        Ok(()) => Ok(Messages { added_data: writer.finish().await?, ..Messages::default() }),
+        Err(error) => {
+            writer.abort().await;
+            Err(error)
+        }
+    }
+}
+
+async fn gather_positions(
+    mut input: SendableRecordBatchStream,
+    rows: &datafusion::physical_plan::metrics::Count,
+) -> Result<Messages> {
+    let mut messages = Messages::default();
+    while let Some(batch) = input.next().await {
+        let batch = batch?;
+        rows.add(batch.num_rows());
+        gather_batch(&batch, &mut messages)?;
+    }
+    Ok(messages)
+}
+
+fn gather_batch(batch: &RecordBatch, messages: &mut Messages) -> Result<()> {
+    if batch.num_rows() == 0 {
+        return Ok(());
+    }
+    let [files, positions] = batch.columns() else { return internal_err!("row addresses have two columns") };
+    let positions: &Int64Array =
+        positions.as_any().downcast_ref().ok_or_else(|| internal_datafusion_err!("row positions are not Int64"))?;
+    if files.null_count() > 0 || positions.null_count() > 0 {
+        return internal_err!("a row to delete has no address");
+    }
+    let (keys, paths) = dictionary(files)?;
+    let mut start = 0;
+    while start < keys.len() {
+        // Rows come file by file, so runs are long.
+        let key = keys[start];
+        let end = keys[start..].iter().position(|k| *k != key).map_or(keys.len(), |length| start + length);
+        let path = paths.value(key as usize);
+        let bitmap = match messages.matched.get_mut(path) {
+            Some(bitmap) => bitmap,
+            None => messages.matched.entry(path.to_string()).or_default(),
+        };
+        add_positions(bitmap, &positions.values()[start..end])?;
+        start = end;
+    }
+    Ok(())
+}
+
+fn add_positions(bitmap: &mut PositionBitmap, positions: &[i64]) -> Result<()> {
+    for position in positions {
+        let position = u64::try_from(*position).map_err(|_| internal_datafusion_err!("negative row position"))?;
+        bitmap.insert(position);
+    }
+    Ok(())
+}
+
+/// The rows' paths as keys into distinct values.
+fn dictionary(files: &ArrayRef) -> Result<(Vec<u32>, StringArray)> {
+    let files = match files.data_type() {
+        DataType::Dictionary(_, _) => Arc::clone(files),
+        _ => cast(files, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)))?,
+    };
+    let (keys, values): (Vec<u32>, &ArrayRef) =
+        if let Some(files) = files.as_any().downcast_ref::<DictionaryArray<UInt16Type>>() {
+            (files.keys().values().iter().map(|key| u32::from(*key)).collect(), files.values())
+        } else if let Some(files) = files.as_any().downcast_ref::<DictionaryArray<Int32Type>>() {
+            (files.keys().values().iter().map(|key| *key as u32).collect(), files.values())
+        } else {
+            return internal_err!("row addresses hold paths of type {}", files.data_type());
+        };
+    let values = cast(values, &DataType::Utf8)?;
+    Ok((keys, values.as_string::<i32>().clone()))
+}
