@@ -102,7 +102,7 @@ fn check_required(array: &ArrayRef, parents: Option<&NullBuffer>, path: &str) ->
 }
 
 /// Dictionaries and runs unpacked, so that only plain layouts are left.
-fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef> {
+pub(crate) fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef> {
     let values = match array.data_type() {
         DataType::Dictionary(_, values) => values.as_ref(),
         DataType::RunEndEncoded(_, values) => values.data_type(),
@@ -210,7 +210,7 @@ fn mismatch(array: &ArrayRef, wanted: &str, path: &str) -> Error {
         .with_context("column", path.to_owned())
 }
 
-fn cast_primitive(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+pub(crate) fn cast_primitive(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     use DataType as T;
     match (array.data_type(), target) {
         // Arrow divides toward zero; before 1970 that is the wrong microsecond.

@@ -10,11 +10,13 @@ mod arrow_to;
 mod cast;
 mod created;
 mod data_writer;
+mod evolve;
 mod fanout;
 mod metrics;
 mod parquet_file;
 mod parquet_schema;
 mod position_delete;
+mod rewrite;
 mod transform;
 mod vector_writer;
 
@@ -26,6 +28,7 @@ pub use data_writer::{
     ROW_ID_FIELD_ID,
 };
 pub use position_delete::PositionDeleteWriter;
+pub use rewrite::{SurvivingBatches, rewrite_file, rewrite_into, rewrite_options, surviving_batches};
 pub use vector_writer::DeletionVectorWriter;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod data_files;
 mod deletes;
 mod metrics;
 mod partitions;
+mod rewrites;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
