@@ -176,3 +176,24 @@ async fn storage_failures_leave_nothing() {
         until_empty(&test).await;
     }
 }
+
+/// Writers run inside operators of a multi-threaded engine.
+#[test]
+fn writers_and_their_work_can_move_between_threads() {
+    fn send<T: Send>(_: &T) {}
+    let test = TestTable::new(FormatVersion::V3, vec![long(1, "n")], &[], &[]);
+    let mut writer = DataFileWriter::new(&test.table, DataWriterOptions::default()).unwrap();
+    send(&writer);
+    let batch = numbers(writer.schema(), 0..1);
+    send(&writer.write(&batch));
+    send(&writer.finish());
+    let file = DataFile::new(
+        crate::spec::DataContent::Data,
+        "x",
+        crate::spec::FileFormat::Parquet,
+        crate::spec::PartitionKey { spec_id: 0, tuple: Default::default() },
+    );
+    let task = crate::scan::FileScanTask { data_file: Arc::new(file), sequence_number: 1, deletes: Default::default() };
+    let none = crate::spec::deletion_vector::DeletionVector::new();
+    send(&crate::writer::rewrite_file(&test.table, &task, &none, DataWriterOptions::default()));
+}

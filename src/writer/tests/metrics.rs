@@ -217,3 +217,30 @@ async fn modes_by_column() {
     assert_eq!(upper(4), Some("b".repeat(100)));
     assert_eq!(upper(5), Some(format!("{}c", "b".repeat(15))));
 }
+
+#[tokio::test]
+async fn sorted_columns_have_bounds() {
+    let fields = vec![
+        NestedField::new(1, "sorted", false, PrimitiveType::Long),
+        NestedField::new(2, "named", false, PrimitiveType::Long),
+        NestedField::new(3, "other", false, PrimitiveType::Long),
+    ];
+    let properties = [("write.metadata.metrics.default", "counts"), ("write.metadata.metrics.column.named", "counts")];
+    let mut test = TestTable::new(FormatVersion::V2, fields, &[], &properties);
+    let by = |source_id| crate::spec::SortField {
+        transform: Transform::Identity,
+        source_id,
+        direction: crate::spec::SortDirection::Ascending,
+        null_order: crate::spec::NullOrder::First,
+    };
+    let metadata = Arc::make_mut(&mut test.table.metadata);
+    metadata.sort_orders.push(Arc::new(SortOrder { order_id: 7, fields: vec![by(1), by(2)] }));
+    metadata.default_sort_order_id = 7;
+    let options = DataWriterOptions { sort_order_id: 7, ..Default::default() };
+    let mut writer = DataFileWriter::new(&test.table, options).unwrap();
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    writer.write(&RecordBatch::try_new(writer.schema().clone(), vec![values; 3]).unwrap()).await.unwrap();
+    let file = writer.finish().await.unwrap().remove(0);
+    assert_eq!(file.lower_bounds.iter().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
+    assert_eq!((file.value_counts.len(), file.sort_order_id), (3, Some(7)));
+}
