@@ -19,7 +19,7 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use super::scan::IcebergScan;
 
 /// Puts the guard in front of every rule that pushes filters down. The result is for
-/// `SessionStateBuilder::with_physical_optimizer_rules`.
+/// `SessionStateBuilder::with_physical_optimizer_rules`; guarding rules twice is guarding them once.
 pub fn guard_filter_pushdown(
     rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
@@ -27,6 +27,7 @@ pub fn guard_filter_pushdown(
     let guarded = |rule: &Arc<dyn PhysicalOptimizerRule + Send + Sync>| rule.name().starts_with("FilterPushdown");
     rules
         .into_iter()
+        .filter(|rule| rule.name() != guard.name())
         .flat_map(|rule| if guarded(&rule) { vec![Arc::clone(&guard), rule] } else { vec![rule] })
         .collect()
 }

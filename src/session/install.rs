@@ -19,6 +19,7 @@ use datafusion::prelude::SessionConfig;
 use super::CalveOptions;
 use crate::dml::analyze::RowLevelDmlRule;
 use crate::dml::physical::RowDeltaPlanner;
+use crate::provider::guard_filter_pushdown;
 
 /// Installs the extension with its defaults: the real clock, random ids, local files.
 ///
@@ -36,10 +37,15 @@ pub fn install(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     if config.options().extensions.get::<CalveOptions>().is_none() {
         config = config.with_option_extension(CalveOptions::default());
     }
-    let mut rules = builder.analyzer_rules().take().unwrap_or_else(|| Analyzer::new().rules);
+    let mut analyzers = builder.analyzer_rules().take().unwrap_or_else(|| Analyzer::new().rules);
     // First, so that what it builds goes through type coercion like any query.
-    rules.insert(0, Arc::new(RowLevelDmlRule));
-    builder.with_config(config).with_analyzer_rules(rules).with_query_planner(Arc::new(CalveQueryPlanner))
+    analyzers.insert(0, Arc::new(RowLevelDmlRule));
+    let optimizers = builder.physical_optimizers().take().unwrap_or_default().rules;
+    builder
+        .with_config(config)
+        .with_analyzer_rules(analyzers)
+        .with_physical_optimizer_rules(guard_filter_pushdown(optimizers))
+        .with_query_planner(Arc::new(CalveQueryPlanner))
 }
 
 /// The planners of our plan nodes, for a session with a query planner of its own.

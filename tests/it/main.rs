@@ -1,6 +1,11 @@
 //! Integration tests, one binary.
 
+mod catalog;
 mod csv;
 mod delete;
 mod golden;
+mod handmade;
+mod positions;
+mod scan;
 mod support;
+mod wrong_answers;

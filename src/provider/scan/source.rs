@@ -17,7 +17,9 @@ use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSour
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction};
+use datafusion::physical_expr::{
+    EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction, split_conjunction,
+};
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
@@ -114,6 +116,20 @@ pub(crate) fn safe_conjunction(
     (!safe.is_empty()).then(|| conjunction(safe))
 }
 
+/// The Parquet source with each conjunct of its predicate once: a filter comes by the logical plan, and by the physical one.
+fn without_repeats(source: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+    let (Some(parquet), Some(filter)) = (source.downcast_ref::<ParquetSource>(), source.filter()) else {
+        return source;
+    };
+    let mut conjuncts: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
+    for conjunct in split_conjunction(&filter) {
+        if !conjuncts.contains(conjunct) {
+            conjuncts.push(Arc::clone(conjunct));
+        }
+    }
+    Arc::new(parquet.with_predicate(conjunction(conjuncts)))
+}
+
 impl FileSource for IcebergSource {
     fn create_file_opener(
         &self,
@@ -200,7 +216,7 @@ impl FileSource for IcebergSource {
         let filters =
             taken.iter().map(|take| if *take { answers.next().unwrap_or(PushedDown::No) } else { PushedDown::No });
         let mut result = FilterPushdownPropagation::with_parent_pushdown_result(filters.collect());
-        result.updated_node = answer.updated_node.map(|inner| self.wrap(inner));
+        result.updated_node = answer.updated_node.map(|inner| self.wrap(without_repeats(inner)));
         Ok(result)
     }
 
