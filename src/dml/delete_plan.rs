@@ -16,7 +16,7 @@ use crate::spec::properties::{DeleteGranularity, IsolationLevel, RowLevelMode};
 use crate::spec::{DataFile, FormatVersion};
 use crate::table::Table;
 use crate::transaction::{Removal, SnapshotUpdate, Validation};
-use crate::writer::{DeletionVectorWriter, PositionDeleteWriter};
+use crate::writer::{DeletionVectorWriter, PositionDeleteWriter, rewrite_file, rewrite_options};
 
 use super::physical;
 use super::row_delete_planner::{Action, RowDelete, decide};
@@ -173,11 +173,14 @@ impl DeletePlan {
     async fn rewrite(&self, update: &mut SnapshotUpdate, deletes: &[&RowDelete]) -> Result<()> {
         let rewrites: Vec<(FileScanTask, PositionBitmap)> =
             deletes.iter().map(|delete| (delete.task.clone(), delete.all_positions())).collect();
-        let mut results = futures::stream::iter(rewrites)
-            .map(|(task, deleted)| {
+        let mut results = futures::stream::iter(rewrites.into_iter().enumerate())
+            .map(|(index, (task, deleted))| {
                 let table = self.table.clone();
                 // A task of its own, so that files are decoded and encoded on several cores.
-                tokio::spawn(async move { rewrite_file(&table, &task, &deleted).await })
+                tokio::spawn(async move {
+                    let options = rewrite_options(&table, index, 0);
+                    rewrite_file(&table, &task, &deleted, options).await
+                })
             })
             .buffer_unordered(CONCURRENCY);
         let mut first_error = None;
@@ -283,8 +286,4 @@ pub(crate) async fn position_deletes(
         Some(path) => Err(Error::new(ErrorKind::Internal, "a matched row lies in a file that was not scanned")
             .with_context("file", path)),
     }
-}
-
-async fn rewrite_file(table: &Table, _task: &FileScanTask, _deleted: &PositionBitmap) -> Result<Vec<DataFile>> {
-    Err(Error::unsupported("copy-on-write").with_context("table", table.ident.to_string()))
 }

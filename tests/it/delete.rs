@@ -39,3 +39,10 @@ async fn merge_on_read_deletes_what_matches() {
         delete_and_compare(name, "SET calve.delete_mode = 'merge-on-read'", condition).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copy_on_write_deletes_what_matches() {
+    for (name, condition) in TABLES {
+        delete_and_compare(name, "SET calve.delete_mode = 'copy-on-write'", condition).await;
+    }
+}
