@@ -12,6 +12,7 @@ const LAYERS: &[&str] = &[
     "io",
     "catalog",
     "table",
+    "columns",
     "scan",
     "writer",
     "transaction",

@@ -1,8 +1,9 @@
-//! The Iceberg table format, pure: no async, no I/O, no DataFusion; arrow only inside the manifest codec.
+//! The Iceberg table format, pure: no async, no I/O, no DataFusion; arrow only inside the Avro codec.
 //!
 //! Everything here turns bytes into values and back, or computes on values. Source: the Iceberg table specification,
 //! versions 1 to 3; where it is silent, the Java reference implementation.
 
+pub(crate) mod avro;
 pub(crate) mod calendar;
 pub mod data_file;
 pub mod deletion_vector;

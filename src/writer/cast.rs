@@ -7,12 +7,9 @@ use arrow::array::{
     new_null_array,
 };
 use arrow::buffer::NullBuffer;
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef, TimeUnit, TimestampNanosecondType};
-use arrow::datatypes::{Time64NanosecondType, TimestampMicrosecondType};
-use arrow::util::display::FormatOptions;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
 
-use super::arrow_to::UTC;
+use crate::columns::{cast_primitive, checked, plain};
 use crate::{Error, Result};
 
 /// `batch` as rows of `schema` (one made by [`arrow_schema`](super::arrow_schema)), columns matched by position, nested
@@ -99,16 +96,6 @@ fn check_required(array: &ArrayRef, parents: Option<&NullBuffer>, path: &str) ->
         Some(parents) if parents.contains(&own) => Ok(()),
         _ => Err(null_in_required(path)),
     }
-}
-
-/// Dictionaries and runs unpacked, so that only plain layouts are left.
-pub(crate) fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef> {
-    let values = match array.data_type() {
-        DataType::Dictionary(_, values) => values.as_ref(),
-        DataType::RunEndEncoded(_, values) => values.data_type(),
-        _ => return Ok(Arc::clone(array)),
-    };
-    checked(array, values).map_err(|e| e.with_context("column", path.to_owned()))
 }
 
 fn cast_struct(array: &ArrayRef, fields: &Fields, path: &str, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
@@ -210,56 +197,17 @@ fn mismatch(array: &ArrayRef, wanted: &str, path: &str) -> Error {
         .with_context("column", path.to_owned())
 }
 
-pub(crate) fn cast_primitive(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
-    use DataType as T;
-    match (array.data_type(), target) {
-        // Arrow divides toward zero; before 1970 that is the wrong microsecond.
-        (T::Timestamp(TimeUnit::Nanosecond, _), T::Timestamp(TimeUnit::Microsecond, zone)) => {
-            let floored = array
-                .as_primitive::<TimestampNanosecondType>()
-                .unary::<_, TimestampMicrosecondType>(|v| v.div_euclid(1000))
-                .with_timezone_opt(zone.clone());
-            Ok(Arc::new(floored))
-        }
-        (T::Timestamp(_, None), T::Timestamp(unit, Some(zone))) if zone.as_ref() == UTC => {
-            // A timestamp without zone is taken as UTC; the session's zone has no part in what is stored.
-            let same = checked(array, &T::Timestamp(*unit, None))?;
-            checked(&same, target)
-        }
-        (T::Time64(TimeUnit::Nanosecond), T::Time64(TimeUnit::Microsecond)) => {
-            let floored = array
-                .as_primitive::<Time64NanosecondType>()
-                .unary::<_, arrow::datatypes::Time64MicrosecondType>(|v| v.div_euclid(1000));
-            Ok(Arc::new(floored))
-        }
-        (T::FixedSizeBinary(a), T::FixedSizeBinary(b)) if a != b => {
-            Err(Error::invalid_input(format!("{a} bytes cannot be stored in a column of exactly {b}")))
-        }
-        (T::Null, T::Null) => Ok(Arc::clone(array)),
-        (_, T::Null) if array.null_count() == array.len() => Ok(new_null_array(&T::Null, array.len())),
-        (_, T::Null) => Err(Error::invalid_input("a column of type unknown holds only nulls")),
-        _ => checked(array, target),
-    }
-}
-
-fn checked(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
-    let options = CastOptions { safe: false, format_options: FormatOptions::default() };
-    cast_with_options(array, target, &options).map_err(|e| {
-        Error::invalid_input(format!("a value of type {} cannot be stored as {target}", array.data_type()))
-            .with_source(e)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use arrow::array::{
         DictionaryArray, Float64Array, Int32Array, Int64Array, ListArray, StringArray, StringViewArray,
         TimestampNanosecondArray, UInt64Array,
     };
-    use arrow::datatypes::{Int8Type, Schema};
+    use arrow::datatypes::{Int8Type, Schema, TimeUnit, TimestampMicrosecondType};
 
     use super::*;
     use crate::ErrorKind;
+    use crate::columns::UTC;
 
     fn one(array: ArrayRef, target: Field) -> Result<ArrayRef> {
         let source = Schema::new(vec![Field::new("x", array.data_type().clone(), true)]);

@@ -11,8 +11,8 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::interleave_record_batch;
 use arrow::row::{RowConverter, SortField};
 
-use super::arrow_to::arrow_type;
 use super::transform::{column_at, literal_at, transform_column};
+use crate::columns::arrow_type;
 use crate::spec::{PartitionSpec, PartitionTuple, PrimitiveType, Schema, Transform, Type};
 use crate::{Error, Result};
 

@@ -6,11 +6,9 @@
 //! its writer fails, is aborted or is dropped.
 
 mod arrow_from;
-mod arrow_to;
 mod cast;
 mod created;
 mod data_writer;
-mod evolve;
 mod fanout;
 mod metrics;
 mod parquet_file;
@@ -20,8 +18,8 @@ mod rewrite;
 mod transform;
 mod vector_writer;
 
+pub use crate::columns::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
 pub use arrow_from::{iceberg_type_from_arrow, schema_from_arrow};
-pub use arrow_to::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
 pub use cast::cast_to_table;
 pub use data_writer::{
     DataFileWriter, DataWriterOptions, LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID,

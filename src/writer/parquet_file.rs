@@ -14,9 +14,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::SchemaDescriptor;
 
-use super::arrow_to::arrow_field;
 use super::metrics::{NanCounter, record};
 use super::parquet_schema::{Leaf, parquet_schema, writer_properties};
+use crate::columns::arrow_field;
 use crate::io::{FileIo, Upload};
 use crate::spec::properties::{MetricsMode, ParquetProperties};
 use crate::spec::{DataFile, NestedField, PrimitiveType, Type};

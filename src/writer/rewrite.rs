@@ -13,11 +13,11 @@ use futures::stream::BoxStream;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, RowSelection, RowSelector};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask, RowNumber};
 
-use super::arrow_to::arrow_field;
 use super::data_writer::{
     DataFileWriter, DataWriterOptions, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID_FIELD_ID, lineage_fields,
 };
-use super::evolve::FileColumns;
+use crate::columns::FileColumns;
+use crate::columns::arrow_field;
 use crate::scan::FileScanTask;
 use crate::scan::footer::ParquetFile;
 use crate::spec::deletion_vector::DeletionVector;

@@ -16,7 +16,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use uuid::Uuid;
 
-use super::arrow_to::arrow_type;
+use crate::columns::arrow_type;
 use crate::spec::calendar::{MICROS_PER_DAY, NANOS_PER_DAY, civil_from_days, months_from_days};
 use crate::spec::literal::minimal_twos_complement;
 use crate::spec::transform::{bucket_of, murmur3_hash};

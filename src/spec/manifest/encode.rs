@@ -14,12 +14,11 @@ use arrow_avro::schema::SCHEMA_METADATA_KEY;
 use arrow_avro::writer::WriterBuilder;
 use arrow_avro::writer::format::AvroBinaryFormat;
 
-use super::avro_type::{AvroField, AvroType, Kind, physical_name};
-use super::container::write_container;
 use super::layout::{avro_schema, manifest_entry_type, manifest_file_type};
 use super::partition_value::partition_array;
 use super::reader::FORMATS;
 use super::{FieldSummary, ManifestContent, ManifestFile};
+use crate::spec::avro::{AvroField, AvroType, Kind, physical_name, write_container};
 use crate::spec::data_file::ColumnMap;
 use crate::spec::{DataContent, DataFile, EntryStatus, FormatVersion, ManifestEntry, Schema, StructType};
 use crate::{Error, Result};

@@ -310,6 +310,6 @@ mod tests {
         assert_eq!(schema["fields"][0]["type"][1]["name"], "uuid_fixed");
         assert_eq!(schema["fields"][1]["type"][1]["name"], "uuid_fixed_1001");
         assert_eq!(schema["fields"][1]["iceberg-field-name"], "b c");
-        super::super::avro_type::AvroType::parse(&schema).unwrap();
+        crate::spec::avro::AvroType::parse(&schema).unwrap();
     }
 }

@@ -3,12 +3,11 @@
 use arrow::array::Array;
 use serde_json::Value;
 
-use super::avro_type::AvroType;
-use super::container::Container;
 use super::decode::{Rows, decode_rows, item_range};
 use super::encode::{Header, encode_manifest_list};
 use super::{FieldSummary, ManifestContent, ManifestFile};
 use crate::spec::FormatVersion;
+use crate::spec::avro::{AvroType, Container};
 use crate::{Error, Result};
 
 /// Reads a manifest list of any format version. `path` only names it in errors. Fields are found by field id, so legacy

@@ -3,8 +3,6 @@
 //! Implements the spec sections "Manifests", "Manifest Lists" and "Sequence Number Inheritance". Invariant: a manifest
 //! holds entries of one partition spec and of one content, data or deletes.
 
-mod avro_type;
-mod container;
 mod decode;
 mod encode;
 mod layout;
@@ -13,7 +11,6 @@ mod partition_value;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod varint;
 mod writer;
 
 pub use list::{assign_list_inheritance, read_manifest_list, write_manifest_list};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use arrow::array::Array;
 use serde_json::Value;
 
-use super::avro_type::{AvroField, AvroType};
-use super::container::Container;
 use super::decode::{Bytes, LongLists, Longs, Maps, Rows, Texts, decode_rows};
 use super::list::{number, required, row_type};
 use super::partition_value::PartitionColumn;
 use super::{ManifestContent, ManifestFile};
+use crate::spec::avro::{AvroField, AvroType, Container};
 use crate::spec::data_file::{ColumnMap, DataContent, DataFile, EntryStatus, FileFormat, ManifestEntry};
 use crate::spec::partition::{PartitionKey, PartitionSpec, PartitionTuple};
 use crate::spec::{Literal, StructType, TableMetadata, Transform};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ErrorKind;
+use crate::spec::avro::{Container, write_container};
 use crate::spec::manifest::ManifestReader;
-use crate::spec::manifest::container::{Container, write_container};
 
 /// A manifest list and a manifest of a few golden tables that differ in kind.
 fn samples() -> Vec<(TableMetadata, Vec<u8>, ManifestFile, Vec<u8>)> {

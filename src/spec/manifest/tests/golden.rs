@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::*;
-use crate::spec::manifest::container::Container;
+use crate::spec::avro::Container;
 use crate::spec::manifest::{
     Columns, ManifestContent, ManifestReader, ManifestWriter, assign_list_inheritance, write_manifest_list,
 };

@@ -462,7 +462,7 @@ fn lists_refuse_what_the_version_cannot_hold() {
 fn the_partition_spec_in_the_header_is_a_bare_array() {
     let metadata = table(FormatVersion::V2, |_| {});
     let (bytes, _) = writer(&metadata, ManifestContent::Data).finish("m").unwrap();
-    let container = crate::spec::manifest::container::Container::open(&bytes).unwrap();
+    let container = crate::spec::avro::Container::open(&bytes).unwrap();
     let fields: serde_json::Value = serde_json::from_str(container.get("partition-spec").unwrap()).unwrap();
     assert_eq!(PartitionSpec::from_fields_json(3, &fields).unwrap(), **metadata.default_spec().unwrap());
     assert_eq!(container.get("partition-spec-id"), Some("3"));

@@ -1,7 +1,7 @@
 //! Avro's variable-length numbers and length-prefixed bytes. Errors are texts; the caller says where.
 
 /// Reads a zigzag number of up to ten bytes.
-pub(super) fn read_long(data: &mut &[u8]) -> Result<i64, String> {
+pub(crate) fn read_long(data: &mut &[u8]) -> Result<i64, String> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = data.split_first().ok_or("ends inside a number")?;
@@ -19,14 +19,14 @@ pub(super) fn read_long(data: &mut &[u8]) -> Result<i64, String> {
 }
 
 /// Reads bytes behind their length.
-pub(super) fn read_bytes<'a>(data: &mut &'a [u8]) -> Result<&'a [u8], String> {
+pub(crate) fn read_bytes<'a>(data: &mut &'a [u8]) -> Result<&'a [u8], String> {
     let length = read_long(data)?;
     let length = usize::try_from(length).map_err(|_| format!("negative length {length}"))?;
     read_exact(data, length)
 }
 
 /// Reads this many bytes.
-pub(super) fn read_exact<'a>(data: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
+pub(crate) fn read_exact<'a>(data: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
     let (bytes, rest) =
         data.split_at_checked(length).ok_or_else(|| format!("length {length} exceeds the data of {}", data.len()))?;
     *data = rest;
@@ -34,7 +34,7 @@ pub(super) fn read_exact<'a>(data: &mut &'a [u8], length: usize) -> Result<&'a [
 }
 
 /// Appends a zigzag number.
-pub(super) fn write_long(bytes: &mut Vec<u8>, value: i64) {
+pub(crate) fn write_long(bytes: &mut Vec<u8>, value: i64) {
     let mut value = ((value << 1) ^ (value >> 63)) as u64;
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

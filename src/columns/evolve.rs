@@ -15,7 +15,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Fields, Schema as ArrowSchema};
 
 use super::arrow_to::{FIELD_ID_KEY, arrow_type};
-use super::cast::{cast_primitive, plain};
+use super::primitive::{cast_primitive, plain};
 use crate::spec::name_mapping::NameMapping;
 use crate::spec::{DataFile, Literal, NestedField, PrimitiveType, TableMetadata, Transform, Type};
 use crate::{Error, Result};

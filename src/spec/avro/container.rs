@@ -33,7 +33,7 @@ enum Codec {
 
 /// An open file: its header, and its blocks one after the other.
 #[derive(Debug)]
-pub(super) struct Container<'a> {
+pub(crate) struct Container<'a> {
     header: Vec<(&'a str, &'a [u8])>,
     codec: Codec,
     sync: [u8; 16],
@@ -42,14 +42,14 @@ pub(super) struct Container<'a> {
 
 /// One block: unpacked rows, and how many they are.
 #[derive(Debug)]
-pub(super) struct Block<'a> {
-    pub(super) rows: u64,
-    pub(super) data: Cow<'a, [u8]>,
+pub(crate) struct Block<'a> {
+    pub(crate) rows: u64,
+    pub(crate) data: Cow<'a, [u8]>,
 }
 
 impl<'a> Container<'a> {
     /// Reads the header. The caller adds the path to errors, here and below.
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self> {
         let Some(mut rest) = bytes.strip_prefix(&MAGIC) else {
             return Err(Error::data_invalid("not an Avro file: wrong magic number"));
         };
@@ -69,19 +69,19 @@ impl<'a> Container<'a> {
     }
 
     /// The text of a header key, if it is there and is text.
-    pub(super) fn get(&self, key: &str) -> Option<&'a str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
         let (_, value) = self.header.iter().find(|(k, _)| *k == key)?;
         std::str::from_utf8(value).ok()
     }
 
     /// All header keys, in file order.
     #[cfg(test)]
-    pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> + '_ {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.header.iter().map(|(k, _)| *k)
     }
 
     /// The next block, or `None` at the end of the file.
-    pub(super) fn next_block(&mut self) -> Result<Option<Block<'a>>> {
+    pub(crate) fn next_block(&mut self) -> Result<Option<Block<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -155,7 +155,7 @@ fn unpack(codec: Codec, packed: &[u8]) -> Result<Cow<'_, [u8]>, String> {
 /// Writes a file packed with deflate.
 ///
 /// `header` holds the keys but `avro.codec`; `data` the rows, of which row `i` ends at `ends[i]`.
-pub(super) fn write_container(header: &[(&str, &str)], data: &[u8], ends: &[usize]) -> std::io::Result<Vec<u8>> {
+pub(crate) fn write_container(header: &[(&str, &str)], data: &[u8], ends: &[usize]) -> std::io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
     write_long(&mut bytes, header.len() as i64 + 1);
     for (key, value) in header.iter().chain([&("avro.codec", "deflate")]) {

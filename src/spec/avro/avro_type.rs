@@ -19,8 +19,8 @@ const MAX_FIXED_BYTES: usize = 64 * 1024;
 
 /// A node of a schema tree.
 #[derive(Debug)]
-pub(super) struct AvroType {
-    pub(super) kind: Kind,
+pub(crate) struct AvroType {
+    pub(crate) kind: Kind,
     /// Nodes of the tree, this one included.
     nodes: usize,
     /// Fewest bytes a value takes.
@@ -31,7 +31,7 @@ pub(super) struct AvroType {
 
 /// What a node is.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Null,
     Boolean,
     Int,
@@ -50,16 +50,16 @@ pub(super) enum Kind {
 
 /// A field of a record.
 #[derive(Debug)]
-pub(super) struct AvroField {
-    pub(super) name: String,
+pub(crate) struct AvroField {
+    pub(crate) name: String,
     /// Iceberg's `field-id`.
-    pub(super) id: Option<i32>,
-    pub(super) field_type: Arc<AvroType>,
+    pub(crate) id: Option<i32>,
+    pub(crate) field_type: Arc<AvroType>,
 }
 
 impl AvroType {
     /// Parses a schema.
-    pub(super) fn parse(json: &Value) -> Result<Arc<Self>, String> {
+    pub(crate) fn parse(json: &Value) -> Result<Arc<Self>, String> {
         Parser { names: HashMap::new() }.parse(json)
     }
 
@@ -103,7 +103,7 @@ impl AvroType {
     }
 
     /// The type without null: the other branch of a union of null and one type.
-    pub(super) fn non_null(&self) -> &Self {
+    pub(crate) fn non_null(&self) -> &Self {
         match &self.kind {
             Kind::Union(branches) => match &branches[..] {
                 [a, b] if matches!(a.kind, Kind::Null) => b,
@@ -115,12 +115,12 @@ impl AvroType {
     }
 
     /// The fields that are not void, each with its position.
-    pub(super) fn physical_fields(&self) -> impl Iterator<Item = (usize, &AvroField)> {
+    pub(crate) fn physical_fields(&self) -> impl Iterator<Item = (usize, &AvroField)> {
         self.fields().iter().enumerate().filter(|(_, f)| !f.field_type.is_void())
     }
 
     /// The fields, if this is a record or an optional one.
-    pub(super) fn fields(&self) -> &[AvroField] {
+    pub(crate) fn fields(&self) -> &[AvroField] {
         match &self.non_null().kind {
             Kind::Record(fields) => fields,
             _ => &[],
@@ -128,7 +128,7 @@ impl AvroType {
     }
 
     /// Whether no value takes any byte: null, or a record of nothing else (an unpartitioned tuple).
-    pub(super) fn is_void(&self) -> bool {
+    pub(crate) fn is_void(&self) -> bool {
         match &self.kind {
             Kind::Null | Kind::Fixed(0) => true,
             Kind::Record(fields) => fields.iter().all(|f| f.field_type.is_void()),
@@ -137,7 +137,7 @@ impl AvroType {
     }
 
     /// Steps over one value, checking it.
-    pub(super) fn skip(&self, data: &mut &[u8]) -> Result<(), String> {
+    pub(crate) fn skip(&self, data: &mut &[u8]) -> Result<(), String> {
         match &self.kind {
             Kind::Null => {}
             Kind::Boolean => {
@@ -190,14 +190,14 @@ impl AvroType {
     }
 
     /// Fewest bytes a value takes.
-    pub(super) fn min_bytes(&self) -> usize {
+    pub(crate) fn min_bytes(&self) -> usize {
         self.min_bytes
     }
 
     /// The physical schema; `keep` says which fields of which record stay (nested fields of a dropped field go with
     /// it). Void fields never do: they are not in the bytes, and arrow-avro stumbles over them. Names depend on the
     /// position in the whole tree only, so the schema of all fields and that of some match by name.
-    pub(super) fn physical_json(&self, keep: &dyn Fn(&AvroField) -> bool) -> Value {
+    pub(crate) fn physical_json(&self, keep: &dyn Fn(&AvroField) -> bool) -> Value {
         self.physical(keep, &mut 0)
     }
 
@@ -233,7 +233,7 @@ impl AvroType {
 }
 
 /// Name of a record's field in the physical schema.
-pub(super) fn physical_name(index: usize) -> String {
+pub(crate) fn physical_name(index: usize) -> String {
     format!("f{index}")
 }
 
