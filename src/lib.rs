@@ -12,6 +12,7 @@ pub mod expr;
 pub mod io;
 #[cfg(test)]
 mod layers;
+pub mod maintenance;
 pub mod options;
 pub mod provider;
 pub mod scan;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, not_impl_err, plan_err};
+use datafusion::common::{Result, TableReference, not_impl_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
@@ -54,7 +54,7 @@ fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalP
     match &dml.op {
         WriteOp::Insert(InsertOp::Append) => append(dml, target),
         WriteOp::Delete => delete(dml, target),
-        WriteOp::Truncate => delete_rows(dml, target, None),
+        WriteOp::Truncate => delete_rows(dml, target, None, None),
         other => not_impl_err!("{other} on an Iceberg table is not supported by this version of calve"),
     }
 }
@@ -71,20 +71,35 @@ fn append(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPl
 }
 
 fn delete(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPlan> {
-    match dml.input.as_ref() {
-        LogicalPlan::TableScan(_) => delete_rows(dml, target, None),
-        LogicalPlan::Filter(filter) if matches!(filter.input.as_ref(), LogicalPlan::TableScan(_)) => {
-            delete_rows(dml, target, Some(filter.predicate.clone()))
+    if let LogicalPlan::Limit(_) = dml.input.as_ref() {
+        return plan_err!("DELETE … LIMIT is not supported: which rows go would be left to chance");
+    }
+    let (condition, scan) = match dml.input.as_ref() {
+        LogicalPlan::Filter(filter) => (Some(filter.predicate.clone()), filter.input.as_ref()),
+        scan => (None, scan),
+    };
+    match scan {
+        LogicalPlan::TableScan(_) => delete_rows(dml, target, None, condition),
+        LogicalPlan::SubqueryAlias(alias) if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) => {
+            delete_rows(dml, target, Some(alias.alias.clone()), condition)
         }
-        LogicalPlan::Limit(_) => plan_err!("DELETE … LIMIT is not supported: which rows go would be left to chance"),
-        other => plan_err!("cannot delete from an Iceberg table by this plan:\n{}", other.display_indent()),
+        _ => plan_err!("cannot delete from an Iceberg table by this plan:\n{}", dml.input.display_indent()),
     }
 }
 
-fn delete_rows(dml: &DmlStatement, target: &IcebergTableProvider, condition: Option<Expr>) -> Result<LogicalPlan> {
+/// `alias` is the name that the condition has for the target, if not the table's own.
+fn delete_rows(
+    dml: &DmlStatement,
+    target: &IcebergTableProvider,
+    alias: Option<TableReference>,
+    condition: Option<Expr>,
+) -> Result<LogicalPlan> {
     let token = target.table().env.uuid();
-    let scan =
-        LogicalPlanBuilder::scan(dml.table_name.clone(), provider_as_source(Arc::new(target.as_target(token)?)), None)?;
+    let source = provider_as_source(Arc::new(target.as_target(token)?));
+    let mut scan = LogicalPlanBuilder::scan(dml.table_name.clone(), source, None)?;
+    if let Some(alias) = alias {
+        scan = scan.alias(alias)?;
+    }
     let target_schema = Arc::clone(scan.schema());
     let filtered = match &condition {
         Some(condition) => scan.filter(pin_scans_in_expr(condition.clone(), target)?)?,

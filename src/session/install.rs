@@ -16,10 +16,66 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use datafusion::prelude::SessionConfig;
 
-use super::CalveOptions;
+use super::command::{CommandPlanner, CreateTableAsPlanner};
+use super::registry::Catalogs;
+use super::{CalveOptions, external};
 use crate::dml::analyze::RowLevelDmlRule;
 use crate::dml::physical::RowDeltaPlanner;
-use crate::provider::guard_filter_pushdown;
+use crate::env::Env;
+use crate::io::FileIo;
+
+/// What the extension needs from its surroundings.
+#[derive(Debug, Clone)]
+pub struct Extension {
+    env: Env,
+    io: FileIo,
+}
+
+impl Default for Extension {
+    fn default() -> Self {
+        Self { env: Env::system(), io: FileIo::local() }
+    }
+}
+
+impl Extension {
+    /// The real clock, random ids, and local files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes time and ids from `env`.
+    #[must_use]
+    pub fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Reads tables that are named by location through `io`.
+    #[must_use]
+    pub fn with_file_io(mut self, io: FileIo) -> Self {
+        self.io = io;
+        self
+    }
+
+    /// Installs options, planner and rules into a session that is being built.
+    pub fn install(self, mut builder: SessionStateBuilder) -> SessionStateBuilder {
+        let mut config = builder.config().take().unwrap_or_else(SessionConfig::new);
+        if config.options().extensions.get::<CalveOptions>().is_none() {
+            config = config.with_option_extension(CalveOptions::default());
+        }
+        if config.get_extension::<Catalogs>().is_none() {
+            config.set_extension(Arc::new(Catalogs::new(self.env, self.io)));
+        }
+        let mut rules = builder.analyzer_rules().take().unwrap_or_else(|| Analyzer::new().rules);
+        // First, so that what it builds goes through type coercion like any query.
+        rules.insert(0, Arc::new(RowLevelDmlRule));
+        builder
+            .with_config(config)
+            .with_analyzer_rules(rules)
+            .with_query_planner(Arc::new(CalveQueryPlanner))
+            .with_table_factory(external::FILE_TYPE.to_owned(), Arc::new(external::IcebergTableFactory))
+    }
+}
 
 /// Installs the extension with its defaults: the real clock, random ids, local files.
 ///
@@ -32,25 +88,13 @@ use crate::provider::guard_filter_pushdown;
 /// # let _ = session;
 /// # Ok::<(), calve::Error>(())
 /// ```
-pub fn install(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let mut config = builder.config().take().unwrap_or_else(SessionConfig::new);
-    if config.options().extensions.get::<CalveOptions>().is_none() {
-        config = config.with_option_extension(CalveOptions::default());
-    }
-    let mut analyzers = builder.analyzer_rules().take().unwrap_or_else(|| Analyzer::new().rules);
-    // First, so that what it builds goes through type coercion like any query.
-    analyzers.insert(0, Arc::new(RowLevelDmlRule));
-    let optimizers = builder.physical_optimizers().take().unwrap_or_default().rules;
-    builder
-        .with_config(config)
-        .with_analyzer_rules(analyzers)
-        .with_physical_optimizer_rules(guard_filter_pushdown(optimizers))
-        .with_query_planner(Arc::new(CalveQueryPlanner))
+pub fn install(builder: SessionStateBuilder) -> SessionStateBuilder {
+    Extension::default().install(builder)
 }
 
 /// The planners of our plan nodes, for a session with a query planner of its own.
 pub fn extension_planners() -> Vec<Arc<dyn ExtensionPlanner + Send + Sync>> {
-    vec![Arc::new(RowDeltaPlanner)]
+    vec![Arc::new(RowDeltaPlanner), Arc::new(CommandPlanner), Arc::new(CreateTableAsPlanner)]
 }
 
 /// DataFusion's planner with the planners of our nodes.

@@ -22,6 +22,58 @@ impl StatementText {
         &self.sql
     }
 
+    /// Line of the text on which the statement begins, from 1.
+    pub fn line(&self) -> u64 {
+        self.tokens.first().map_or(1, |t| t.span.start.line)
+    }
+
+    /// The first word of the statement, in upper case; empty when it does not begin with a word.
+    pub fn first_word(&self) -> String {
+        match self.tokens.first().map(|t| &t.token) {
+            Some(Token::Word(w)) if w.quote_style.is_none() => w.value.to_ascii_uppercase(),
+            _ => String::new(),
+        }
+    }
+
+    /// The statement of some tokens, without source.
+    pub(crate) fn of_tokens(tokens: Vec<TokenWithSpan>) -> Self {
+        Self { tokens, sql: String::new() }
+    }
+
+    /// How many tokens stand before the statement that EXPLAIN is about; 0 when there is no EXPLAIN.
+    pub(crate) fn explain_words(&self) -> usize {
+        let word = |at: usize, text: &str| matches!(self.tokens.get(at).map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text));
+        if !word(0, "EXPLAIN") {
+            return 0;
+        }
+        let mut at = 1;
+        loop {
+            if word(at, "ANALYZE") || word(at, "VERBOSE") {
+                at += 1;
+            } else if word(at, "FORMAT") {
+                at += 2;
+            } else {
+                return at;
+            }
+        }
+    }
+
+    /// The statement without its first `count` tokens.
+    pub(crate) fn behind(&self, count: usize) -> Self {
+        let tokens = self.tokens.get(count..).unwrap_or_default().to_vec();
+        let sql = match (self.tokens.first(), tokens.first()) {
+            (Some(all), Some(first)) => {
+                let (from, to) = (all.span.start, first.span.start);
+                let line = to.line.saturating_sub(from.line) + 1;
+                let column = if line == 1 { to.column.saturating_sub(from.column) + 1 } else { to.column };
+                let offset = LineIndex::new(&self.sql).offset(&self.sql, Location { line, column });
+                self.sql.get(offset..).unwrap_or_default().to_owned()
+            }
+            _ => String::new(),
+        };
+        Self { tokens, sql }
+    }
+
     /// The tokens, never empty, without white space and without end-of-file mark.
     pub(crate) fn tokens(&self) -> &[TokenWithSpan] {
         &self.tokens
@@ -143,6 +195,19 @@ mod tests {
         let e = split_statements("select 1;\n  select 'abc").unwrap_err();
         assert_eq!(e.kind(), crate::ErrorKind::InvalidInput);
         assert!(e.message().contains("line 2, column 10"), "{e}");
+    }
+
+    #[test]
+    fn explain_is_told_from_what_it_explains() {
+        for (sql, count, rest) in [
+            ("select 1; EXPLAIN ANALYZE VERBOSE\n create table t (a int)", 3, "create table t (a int)"),
+            ("select 1; explain format tree drop table \"ä\"", 3, "drop table \"ä\""),
+            ("select 1; drop table t", 0, "drop table t"),
+        ] {
+            let statements = split_statements(sql).unwrap();
+            assert_eq!(statements[1].explain_words(), count, "{sql}");
+            assert_eq!(statements[1].behind(count).sql(), rest);
+        }
     }
 
     #[test]

@@ -7,5 +7,7 @@ mod golden;
 mod handmade;
 mod positions;
 mod scan;
+#[cfg(feature = "cli")]
+mod shell;
 mod support;
 mod wrong_answers;

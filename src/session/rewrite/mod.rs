@@ -2,4 +2,7 @@
 //!
 //! Each pass repairs or translates one thing and leaves every other statement as it was parsed.
 
+pub(super) mod delete;
 pub(super) mod distinct_from;
+pub(super) mod names;
+pub(super) mod relations;

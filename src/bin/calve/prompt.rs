@@ -1,0 +1,80 @@
+//! The prompt.
+
+use calve::Error;
+use calve::session::is_complete;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Editor, Helper};
+
+use crate::Failure;
+use crate::run::Shell;
+use crate::setup::home_file;
+
+/// Name of the history file in the home directory.
+const HISTORY: &str = ".calve_history";
+
+/// Reads statements until the input ends.
+pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
+    let failed = |e: ReadlineError| Error::unavailable("cannot read from the terminal").with_source(e);
+    let config = Config::builder().auto_add_history(true).build();
+    let mut editor: Editor<Statements, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    editor.set_helper(Some(Statements));
+    let history = home_file(HISTORY);
+    if let Some(file) = &history {
+        // there is none the first time
+        let _ = editor.load_history(file);
+    }
+    if !shell.is_quiet() {
+        println!("calve v{} (DataFusion {})", env!("CARGO_PKG_VERSION"), datafusion::DATAFUSION_VERSION);
+    }
+    loop {
+        match editor.readline("> ") {
+            Ok(text) => {
+                let go_on = shell.run_typed(&text);
+                if let Some(file) = &history
+                    && let Err(e) = editor.append_history(file)
+                {
+                    eprintln!("warning: cannot write {}: {e}", file.display());
+                }
+                if !go_on {
+                    return Ok(());
+                }
+            }
+            Err(ReadlineError::Interrupted) => println!("^C"),
+            Err(ReadlineError::Eof) => {
+                println!("\\q");
+                return Ok(());
+            }
+            Err(e) => return Err(failed(e).into()),
+        }
+    }
+}
+
+/// Submits a line when it is a command or a whole statement.
+struct Statements;
+
+impl Validator for Statements {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let text = context.input();
+        let word = text.trim();
+        let submitted =
+            word.starts_with('\\') || ["quit", "exit"].contains(&word.to_lowercase().as_str()) || is_complete(text);
+        Ok(if submitted { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+impl Completer for Statements {
+    type Candidate = String;
+}
+
+impl Hinter for Statements {
+    type Hint = String;
+}
+
+impl Highlighter for Statements {}
+
+impl Helper for Statements {}

@@ -1,0 +1,128 @@
+//! An Iceberg catalog with what a session adds to it: external tables and views, and files named by their path.
+//!
+//! What is registered here lives as long as the session and hides nothing: DataFusion refuses a name that is taken.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider, UrlTableFactory};
+use datafusion::common::Result;
+use datafusion::logical_expr::TableType;
+use parking_lot::RwLock;
+
+use super::rewrite::names::ROWS_SUFFIX;
+use crate::provider::{IcebergCatalogProvider, IcebergTableProvider};
+
+/// Tables of the session, by schema and name.
+type LocalTables = Arc<RwLock<HashMap<(String, String), Arc<dyn TableProvider>>>>;
+
+/// A catalog of Iceberg tables and of the session's own tables.
+#[derive(Debug)]
+pub(crate) struct SessionCatalog {
+    inner: IcebergCatalogProvider,
+    local: LocalTables,
+    files: Option<Arc<dyn UrlTableFactory>>,
+}
+
+impl SessionCatalog {
+    /// `files` makes tables of names that are paths or URLs.
+    pub(crate) fn new(inner: IcebergCatalogProvider, files: Option<Arc<dyn UrlTableFactory>>) -> Self {
+        Self { inner, local: LocalTables::default(), files }
+    }
+
+    /// Whether the session itself has a table of that name.
+    pub(crate) fn is_local(&self, schema: &str, table: &str) -> bool {
+        self.local.read().contains_key(&(schema.to_owned(), table.to_owned()))
+    }
+}
+
+impl CatalogProvider for SessionCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        self.inner.schema_names()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let inner = self.inner.schema(name)?;
+        let (local, files) = (Arc::clone(&self.local), self.files.clone());
+        Some(Arc::new(SessionSchema { inner, name: name.to_owned(), local, files }))
+    }
+}
+
+/// One schema of a [`SessionCatalog`].
+#[derive(Debug)]
+struct SessionSchema {
+    inner: Arc<dyn SchemaProvider>,
+    name: String,
+    local: LocalTables,
+    files: Option<Arc<dyn UrlTableFactory>>,
+}
+
+impl SessionSchema {
+    fn key(&self, table: &str) -> (String, String) {
+        (self.name.clone(), table.to_owned())
+    }
+
+    fn local(&self, table: &str) -> Option<Arc<dyn TableProvider>> {
+        self.local.read().get(&self.key(table)).cloned()
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for SessionSchema {
+    fn table_names(&self) -> Vec<String> {
+        let mut names = self.inner.table_names();
+        names.extend(
+            self.local.read().keys().filter(|(schema, _)| *schema == self.name).map(|(_, table)| table.clone()),
+        );
+        names.sort();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(table) = self.local(name) {
+            return newest(table, false).await.map(Some);
+        }
+        if let Some(table) = name.strip_suffix(ROWS_SUFFIX).and_then(|name| self.local(name)) {
+            return newest(table, true).await.map(Some);
+        }
+        match &self.files {
+            Some(files) if is_path(name) => files.try_new(name).await,
+            _ => self.inner.table(name).await,
+        }
+    }
+
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        match self.local(name) {
+            Some(table) => Ok(Some(table.table_type())),
+            None => self.inner.table_type(name).await,
+        }
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.local.write().insert(self.key(&name), table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.local.write().remove(&self.key(name)))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.local(name).is_some() || !is_path(name) && self.inner.table_exist(name)
+    }
+}
+
+/// An external Iceberg table in its newest state, so that a statement sees what the one before it wrote; other tables as
+/// they are.
+async fn newest(table: Arc<dyn TableProvider>, rows: bool) -> Result<Arc<dyn TableProvider>> {
+    let Some(iceberg) = table.downcast_ref::<IcebergTableProvider>() else { return Ok(table) };
+    let newest = IcebergTableProvider::new(iceberg.table().refresh().await?)?;
+    let newest = if rows { newest.with_row_address()? } else { newest };
+    Ok(Arc::new(newest))
+}
+
+/// Whether a table name can only be a path: it has a separator, or ends like a data file.
+fn is_path(name: &str) -> bool {
+    let ends = [".parquet", ".csv", ".json", ".ndjson", ".jsonl", ".arrow", ".avro", ".gz", ".zst"];
+    name.contains('/') || name.contains('\\') || ends.iter().any(|end| name.to_ascii_lowercase().ends_with(end))
+}

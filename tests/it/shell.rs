@@ -1,0 +1,191 @@
+//! The shell, through its binary.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Runs the shell in `dir` with these arguments, its home being `dir` too.
+fn calve(dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calve"));
+    command.current_dir(dir).env("HOME", dir).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Output with the seconds taken out.
+fn timeless(text: &str) -> String {
+    let timed =
+        |line: &str| if line.starts_with("Elapsed ") { "Elapsed T seconds.".to_owned() } else { line.to_owned() };
+    text.lines().map(timed).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn prints_results_as_datafusion_cli_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = calve(dir.path(), &["-c", "select 1 as a, 'x' as b"]);
+    let expected = "\
++---+---+
+| a | b |
++---+---+
+| 1 | x |
++---+---+
+1 row(s) fetched. 
+Elapsed T seconds.
+";
+    assert_eq!(timeless(&stdout(&output)), expected.trim_end_matches('\n').to_owned() + "\n");
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn every_format_is_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "select * from (values (1, 'x,y'), (2, null)) t(a, b) order by a";
+    for (format, expected) in [
+        ("csv", "a,b\n1,\"x,y\"\n2,\n"),
+        ("tsv", "a\tb\n1\tx,y\n2\t\n"),
+        ("json", "[{\"a\":1,\"b\":\"x,y\"},{\"a\":2}]\n"),
+        ("nd-json", "{\"a\":1,\"b\":\"x,y\"}\n{\"a\":2}\n"),
+        ("table", "+---+-----+\n| a | b   |\n+---+-----+\n| 1 | x,y |\n| 2 |     |\n+---+-----+\n"),
+    ] {
+        assert_eq!(stdout(&calve(dir.path(), &["-q", "--format", format, "-c", sql])), expected, "{format}");
+    }
+    assert_eq!(stdout(&calve(dir.path(), &["-q", "--format", "csv", "-c", "select 1 as a where false"])), "");
+}
+
+#[test]
+fn long_results_are_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "select value as v from generate_series(1, 5)";
+    let text = stdout(&calve(dir.path(), &["--maxrows", "2", "-b", "1", "-c", sql]));
+    let expected = "\
++---+
+| v |
++---+
+| 1 |
+| 2 |
+| . |
+| . |
+| . |
++---+
+5 row(s) fetched. (First 2 displayed. Use --maxrows to adjust)
+Elapsed T seconds.
+";
+    assert_eq!(timeless(&text), expected);
+    let text = stdout(&calve(dir.path(), &["-q", "--maxrows", "inf", "-c", sql]));
+    assert_eq!(text.lines().count(), 9);
+}
+
+#[test]
+fn statements_stop_at_the_first_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let output =
+        calve(dir.path(), &["-q", "-c", "select 1 as a", "-c", "select * from nowhere; select 2", "-c", "select 3"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.contains("| 1 |") && !text.contains("| 2 |") && !text.contains("| 3 |"), "{text}");
+    let error = stderr(&output);
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.starts_with("error: not found: ") && error.contains("nowhere"), "{error}");
+}
+
+#[test]
+fn errors_of_a_file_name_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.sql");
+    std::fs::write(&file, "-- first\nselect 1;\n\\quiet on\n\nselect\n  2;\n\nselect * from nowhere;\nselect 3;\n")
+        .unwrap();
+    let output = calve(dir.path(), &["-q", "-f", "x.sql"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error: x.sql:8: not found: "), "{}", stderr(&output));
+    std::fs::write(&file, "select 1;\nselect 'a;\n").unwrap();
+    let output = calve(dir.path(), &["-q", "-f", "x.sql"]);
+    assert!(stderr(&output).contains("line 2, column 8"), "{}", stderr(&output));
+    let output = calve(dir.path(), &["-f", "missing.sql"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot read missing.sql"), "{}", stderr(&output));
+}
+
+#[test]
+fn arguments_are_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [&["--format", "xml"][..], &["--map", "x"], &["-m", "lots"], &["--no-such-option"]] {
+        assert_eq!(calve(dir.path(), args).status.code(), Some(2), "{args:?}");
+    }
+    let output = calve(dir.path(), &["--warehouse", "ftp://host/x", "-c", "select 1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error: unsupported: "), "{}", stderr(&output));
+    assert!(stdout(&calve(dir.path(), &["--help"])).contains("--warehouse"));
+}
+
+#[test]
+fn a_table_lasts_from_one_run_to_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |sql: &str| stdout(&calve(dir.path(), &["-q", "--format", "csv", "-c", sql]));
+    assert_eq!(run("create table t (id bigint not null, \"Name\" string) partitioned by (bucket(4, id))"), "");
+    assert_eq!(run("select count(*) as n from t"), "n\n0\n");
+    assert!(dir.path().join("warehouse/default/t/metadata/v1.metadata.json").is_file());
+    assert!(run("show tables").contains("lake,default,t,"));
+    assert!(run("describe t").contains("Name,"));
+    assert!(run("drop table t").contains("stay in"));
+    assert!(!dir.path().join("warehouse/default/t/metadata").exists());
+    let error = stderr(&calve(dir.path(), &["-c", "select * from t"]));
+    assert!(error.contains("not found"), "{error}");
+}
+
+#[test]
+fn maps_locations_of_copied_tables() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/golden");
+    let dir = tempfile::tempdir().unwrap();
+    let map = format!("file:/warehouse/golden={golden}");
+    let sql = format!(
+        "create external table t stored as iceberg location '{golden}/p_month_date'; select count(*) > 0 as some from t"
+    );
+    let output = calve(dir.path(), &["-q", "--format", "csv", "--map", &map, "-c", &sql]);
+    assert_eq!(stdout(&output), "some\ntrue\n");
+}
+
+#[test]
+fn commands_and_files_at_the_prompt() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("inc.sql"), "select 'included' as i;").unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_calve"))
+        .current_dir(dir.path())
+        .env("HOME", dir.path())
+        .args(["--maxrows", "3"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = "\\?\n\\quiet on\n\\pset format csv\nselect 1\n  as one;\nselect nonsense;\n\\x\n\\i inc.sql\n\\d\n\\quiet\n\\q\nselect 'after' as a;\n";
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = stdout(&output);
+    assert!(text.starts_with("calve v"), "{text}");
+    assert!(text.contains("| \\pset [NAME [VALUE]] | change printing format"), "{text}");
+    assert!(
+        text.contains("one\n1\n") && text.contains("i\nincluded\n") && text.contains("Quiet mode is true"),
+        "{text}"
+    );
+    assert!(text.contains("table_catalog,table_schema,table_name,table_type"), "{text}");
+    assert!(!text.contains("after"), "{text}");
+    let errors = stderr(&output);
+    assert!(errors.contains("nonsense") && errors.contains("\\x is no command"), "{errors}");
+}
+
+#[test]
+fn startup_files_run_first() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(".calverc"), "\\pset format csv\nset datafusion.execution.batch_size = 7;").unwrap();
+    let sql = "select value from information_schema.df_settings where name = 'datafusion.execution.batch_size'";
+    assert_eq!(stdout(&calve(dir.path(), &["-q", "-c", sql])), "value\n7\n");
+    std::fs::write(dir.path().join("rc"), "set datafusion.execution.batch_size = 9;").unwrap();
+    assert!(stdout(&calve(dir.path(), &["-q", "-r", "rc", "-c", sql])).contains("| 9     |"));
+}
