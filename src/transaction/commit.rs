@@ -5,129 +5,227 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::TableCommit;
+use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::{entries_of, manifests_of};
+use crate::scan::manifests_of;
 use crate::spec::manifest::{assign_list_inheritance, write_manifest_list};
 use crate::spec::properties::RetryProperties;
 use crate::spec::{
-    FormatVersion, MAIN_BRANCH, ManifestContent, ManifestFile, ManifestSource, Operation, RefKind, Snapshot,
-    SnapshotRef, SnapshotSummaryBuilder, TableMetadata, TableMetadataBuilder, TableRequirement, TableUpdate,
+    FormatVersion, MAIN_BRANCH, ManifestFile, ManifestSource, RefKind, Snapshot, SnapshotRef, SnapshotSummaryBuilder,
+    TableMetadata, TableMetadataBuilder, TableRequirement, TableUpdate,
 };
 use crate::table::Table;
 
+use super::history::{Changes, lost_history};
 use super::manifests::{self, ManifestCache};
-use super::validate::{Changes, validate};
+use super::queue::line_up;
+use super::validate::validate;
 use super::{OPERATION_ID, SnapshotUpdate};
 
+/// What a commit did.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    /// The table with the update in it.
+    pub(crate) table: Table,
+    /// Data files for which the update had deletes, but which a concurrent DELETE removed: their rows are not this
+    /// update's doing.
+    pub(crate) gone: HashSet<Arc<str>>,
+}
+
+/// What the attempts of one commit wrote, and share.
+#[derive(Debug, Default)]
+struct Attempts {
+    cache: ManifestCache,
+    lists: Vec<AttemptedList>,
+}
+
+/// A manifest list that an attempt wrote, or tried to, and what it makes part of the table.
+#[derive(Debug)]
+struct AttemptedList {
+    location: String,
+    manifests: HashSet<String>,
+    added: HashSet<Arc<str>>,
+    gone: HashSet<Arc<str>>,
+}
+
+/// What an attempt makes of the update.
+enum Attempt {
+    Swap(Vec<TableUpdate>),
+    /// A concurrent DELETE did all that there was to do.
+    Nothing(HashSet<Arc<str>>),
+}
+
 impl SnapshotUpdate {
-    /// Commits the update and returns the table as it is then.
+    /// Commits the update and returns the table as it is then. Once begun, the commit runs to its end even if the returned
+    /// future is dropped.
+    ///
+    /// An update that only deletes rows of data files which a concurrent DELETE removed has nothing left to do: it succeeds
+    /// without a snapshot.
     ///
     /// # Errors
     /// `Conflict` when another commit made the update invalid, or retries ran out; `CommitUnknown` when nobody can tell
     /// whether it was committed; anything else means that it was not. After every error but `CommitUnknown` the files named
     /// as added are gone.
     pub async fn commit(self) -> Result<Table> {
-        let mut cache = ManifestCache::default();
-        let mut lists = Vec::new();
-        let result = self.commit_with_retries(&mut cache, &mut lists).await;
-        match &result {
-            Ok(table) => self.remove_unused(table, cache.written, lists).await,
-            Err(error) if error.kind() == ErrorKind::CommitUnknown => {}
-            Err(_) => self.remove_everything(cache.written, lists).await,
-        }
-        result
+        Ok(self.commit_counted().await?.table)
+    }
+
+    /// [`commit`](Self::commit), and what of the update turned out not to be its own doing.
+    pub(crate) async fn commit_counted(self) -> Result<Committed> {
+        self.to_the_end(|update| async move { update.commit_here().await }).await
     }
 
     /// Creates the table that the update was made on, with this snapshot as its first; an empty update creates it empty.
-    /// The table must not exist yet: its metadata stands in the update alone.
+    /// The table must not exist yet: its metadata stands in the update alone. Once begun, it runs to its end.
     ///
     /// # Errors
     /// `AlreadyExists` when another came first; `CommitUnknown` as for [`commit`](Self::commit). After every other error
     /// the files named as added are gone.
     pub async fn create(self) -> Result<Table> {
-        let mut cache = ManifestCache::default();
-        let mut lists = Vec::new();
-        let result = self.stage_and_create(&mut cache, &mut lists).await;
-        if result.as_ref().is_err_and(|error| error.kind() != ErrorKind::CommitUnknown) {
-            self.remove_everything(cache.written, lists).await;
+        self.to_the_end(|update| async move { update.create_here().await }).await
+    }
+
+    /// Deletes the files named as added, for an update that will not be committed.
+    pub async fn discard(mut self) {
+        self.remove_everything(&Attempts::default()).await;
+        self.owns_files = false;
+    }
+
+    /// Runs `work` as a task of its own, which goes on when the caller is dropped: a swap that was asked for must be followed
+    /// up, or nobody knows which files are in use.
+    async fn to_the_end<T, F>(self, work: impl FnOnce(Self) -> F + Send) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let unknown = unknown_outcome(&self.table, self.snapshot_id);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return work(self).await };
+        match runtime.spawn(work(self)).await {
+            Ok(result) => result,
+            Err(interrupted) => Err(unknown.with_source(interrupted)),
+        }
+    }
+
+    async fn commit_here(mut self) -> Result<Committed> {
+        let mut attempts = Attempts::default();
+        // Until the outcome is known nothing may be removed: not by a panic's unwinding either.
+        self.owns_files = false;
+        let result = self.commit_with_retries(&mut attempts).await;
+        match &result {
+            Ok(committed) => self.remove_unused(&committed.table, &attempts).await,
+            Err(error) if error.kind() == ErrorKind::CommitUnknown => {}
+            Err(_) => self.remove_everything(&attempts).await,
         }
         result
     }
 
-    async fn stage_and_create(&self, cache: &mut ManifestCache, lists: &mut Vec<String>) -> Result<Table> {
+    async fn create_here(mut self) -> Result<Table> {
+        let mut attempts = Attempts::default();
+        self.owns_files = false;
+        let result = self.stage_and_create(&mut attempts).await;
+        match &result {
+            Ok(table) => self.remove_unused(table, &attempts).await,
+            Err(error) if error.kind() == ErrorKind::CommitUnknown => {}
+            Err(_) => self.remove_everything(&attempts).await,
+        }
+        result
+    }
+
+    async fn stage_and_create(&self, attempts: &mut Attempts) -> Result<Table> {
         let table = &self.table;
-        let metadata = if self.is_empty() {
-            (*table.metadata).clone()
-        } else {
-            let updates = self.attempt(table, 1, cache, lists).await?;
-            TableMetadataBuilder::from((*table.metadata).clone(), None).apply_all(updates)?.build(table.env.now_ms())?
-        };
-        let loaded = table.catalog.create_table(&table.ident, metadata).await?;
-        Ok(table.with_state(loaded))
+        let mut metadata = (*table.metadata).clone();
+        if !self.is_empty()
+            && let Attempt::Swap(updates) = self.attempt(table, 1, attempts).await?
+        {
+            metadata = TableMetadataBuilder::from(metadata, None).apply_all(updates)?.build(table.env.now_ms())?;
+        }
+        match table.catalog.create_table(&table.ident, metadata).await {
+            Ok(loaded) => Ok(table.with_state(loaded)),
+            Err(error) if error.kind() == ErrorKind::CommitUnknown => match table.refresh().await {
+                Ok(now) if now.metadata.table_uuid == table.metadata.table_uuid => Ok(now),
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     }
 
-    /// Deletes the files named as added, for an update that will not be committed.
-    pub async fn discard(self) {
-        self.remove_everything(Vec::new(), Vec::new()).await;
-    }
-
-    async fn commit_with_retries(&self, cache: &mut ManifestCache, lists: &mut Vec<String>) -> Result<Table> {
-        let properties = self.table.properties()?;
-        let mut waited = Duration::ZERO;
-        let mut attempt = 1u32;
-        loop {
+    async fn commit_with_retries(&self, attempts: &mut Attempts) -> Result<Committed> {
+        let retry = self.table.properties()?.commit_retry;
+        let started = self.table.env.now_ms();
+        let mut place = None;
+        let mut lost: Option<Error> = None;
+        for attempt in 1u32.. {
+            if place.is_none()
+                && let Some(uuid) = self.table.metadata.table_uuid
+            {
+                place = line_up(uuid, attempt > 1, retry.max_wait).await;
+            }
             let table = self.table.refresh().await?;
             if table.metadata.table_uuid != self.table.metadata.table_uuid {
                 return Err(Error::conflict("the table was dropped and created again; run the statement again")
                     .with_context("table", table.ident.to_string()));
             }
+            // Even a refused swap may have been ours, when a client in between sent it twice.
             if self.is_committed(&table.metadata) {
-                return Ok(table);
+                return Ok(attempts.committed(table, self.snapshot_id));
             }
-            let updates = self.attempt(&table, attempt, cache, lists).await?;
+            if let Some(error) = lost.take() {
+                let elapsed = table.env.now_ms().saturating_sub(started);
+                let elapsed = Duration::from_millis(u64::try_from(elapsed).unwrap_or(0));
+                if attempt > retry.num_retries.saturating_add(1) || elapsed > retry.total_timeout {
+                    return Err(Error::conflict(format!(
+                        "other commits came first {} times; run the statement again",
+                        attempt - 1
+                    ))
+                    .with_context("table", table.ident.to_string())
+                    .with_source(error));
+                }
+            }
+            let updates = match self.attempt(&table, attempt, attempts).await? {
+                Attempt::Swap(updates) => updates,
+                Attempt::Nothing(gone) => return Ok(Committed { table, gone }),
+            };
             match self.swap(&table, updates).await {
-                Ok(table) => return Ok(table),
+                Ok(table) => return Ok(attempts.committed(table, self.snapshot_id)),
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    let wait = backoff(&properties.commit_retry, attempt);
-                    if attempt > properties.commit_retry.num_retries
-                        || waited + wait > properties.commit_retry.total_timeout
-                    {
-                        return Err(Error::conflict(format!(
-                            "other commits came first {attempt} times; run the statement again"
-                        ))
-                        .with_context("table", table.ident.to_string())
-                        .with_source(error));
+                    lost = Some(error);
+                    // Whoever has a place already lost it to another process: that one gets time to finish.
+                    if place.is_some() || self.table.metadata.table_uuid.is_none() {
+                        tokio::time::sleep(jittered(backoff(&retry, attempt), &table.env)).await;
                     }
-                    tokio::time::sleep(wait).await;
-                    waited += wait;
-                    attempt += 1;
                 }
                 Err(error) => return Err(error),
             }
         }
+        Err(Error::internal("a commit was tried without end"))
     }
 
     /// One attempt up to the swap: validate, apply, write the manifest list.
-    async fn attempt(
-        &self,
-        table: &Table,
-        attempt: u32,
-        cache: &mut ManifestCache,
-        lists: &mut Vec<String>,
-    ) -> Result<Vec<TableUpdate>> {
+    async fn attempt(&self, table: &Table, attempt: u32, attempts: &mut Attempts) -> Result<Attempt> {
         let metadata = &table.metadata;
         self.check(metadata.format_version)?;
         table.properties()?.check_writable()?;
         let head = self.head(metadata)?;
         let gone = self.validate_against(table, head.as_deref()).await?;
+        let live_deletes = manifests::live_deletes(self, &gone);
+        if live_deletes.is_empty() && !gone.is_empty() && self.added_data.is_empty() && self.removed_data.is_empty() {
+            return Ok(Attempt::Nothing(gone));
+        }
         let manifests = match &head {
             Some(snapshot) => manifests_of(table, snapshot).await?,
             None => Arc::new(Vec::new()),
         };
-        let applied = manifests::apply(self, table, &manifests, &gone, cache).await?;
+        let applied = manifests::apply(self, table, &manifests, &live_deletes, &mut attempts.cache).await?;
+        let name = format!("snap-{}-{attempt}-{}.avro", self.snapshot_id, self.commit_id);
+        let list = table.new_metadata_file_location(&name);
+        attempts.lists.push(AttemptedList {
+            location: list.clone(),
+            manifests: applied.manifests.iter().map(|manifest| manifest.manifest_path.clone()).collect(),
+            added: applied.added.iter().map(|file| file.file_path.clone()).collect(),
+            gone,
+        });
         let sequence_number = metadata.next_sequence_number();
-        let (list, added_rows) =
-            self.write_list(table, &head, applied.manifests, sequence_number, attempt, lists).await?;
+        let added_rows = self.write_list(table, &head, applied.manifests, sequence_number, &list).await?;
 
         let mut summary = SnapshotSummaryBuilder::new(head.as_ref().map(|snapshot| &snapshot.summary));
         applied.added.iter().for_each(|file| summary.add_file(file));
@@ -157,13 +255,13 @@ impl SnapshotUpdate {
             RefKind::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None },
             |reference| reference.kind.clone(),
         );
-        Ok(vec![
+        Ok(Attempt::Swap(vec![
             TableUpdate::AddSnapshot { snapshot },
             TableUpdate::SetSnapshotRef {
                 ref_name: self.branch.clone(),
                 reference: SnapshotRef { snapshot_id: self.snapshot_id, kind },
             },
-        ])
+        ]))
     }
 
     async fn write_list(
@@ -172,9 +270,8 @@ impl SnapshotUpdate {
         head: &Option<Arc<Snapshot>>,
         mut manifests: Vec<ManifestFile>,
         sequence_number: i64,
-        attempt: u32,
-        lists: &mut Vec<String>,
-    ) -> Result<(String, u64)> {
+        location: &str,
+    ) -> Result<u64> {
         let metadata = &table.metadata;
         let next_row_id = (metadata.format_version >= FormatVersion::V3).then_some(metadata.next_row_id);
         let added_rows = assign_list_inheritance(&mut manifests, sequence_number, next_row_id);
@@ -187,11 +284,8 @@ impl SnapshotUpdate {
             next_row_id,
             &manifests,
         )?;
-        let name = format!("snap-{}-{attempt}-{}.avro", self.snapshot_id, self.commit_id);
-        let location = table.new_metadata_file_location(&name);
-        lists.push(location.clone());
-        table.io.write(&location, bytes.into()).await?;
-        Ok((location, added_rows))
+        table.io.write(location, bytes.into()).await?;
+        Ok(added_rows)
     }
 
     async fn swap(&self, table: &Table, updates: Vec<TableUpdate>) -> Result<Table> {
@@ -223,12 +317,7 @@ impl SnapshotUpdate {
                 tokio::time::sleep(backoff(&check, retry + 1)).await;
             }
         }
-        Err(Error::commit_unknown(format!(
-            "the catalog did not say whether snapshot {} was committed; look for it in the table's snapshots before running the statement again; no file was removed",
-            self.snapshot_id
-        ))
-        .with_context("table", table.ident.to_string())
-        .with_source(error))
+        Err(unknown_outcome(table, self.snapshot_id).with_source(error))
     }
 
     fn is_committed(&self, metadata: &TableMetadata) -> bool {
@@ -240,6 +329,9 @@ impl SnapshotUpdate {
 
     /// Head of the target branch; `None` when the table has no snapshot on it.
     fn head(&self, metadata: &TableMetadata) -> Result<Option<Arc<Snapshot>>> {
+        if metadata.refs.get(&self.branch).is_some_and(|reference| matches!(reference.kind, RefKind::Tag { .. })) {
+            return Err(Error::invalid_input(format!("{} is a tag; only a branch can be committed to", self.branch)));
+        }
         match metadata.snapshot_for_ref(&self.branch) {
             Some(snapshot) => Ok(Some(snapshot.clone())),
             None if self.branch == MAIN_BRANCH => Ok(None),
@@ -259,38 +351,69 @@ impl SnapshotUpdate {
         if start == Some(head.snapshot_id) {
             return Ok(HashSet::new());
         }
-        let changes = changes_since(table, head, start).await?;
-        validate(validation, &changes, &table.metadata, &self.removed_data)
+        let changes = Changes::since(table, head, start).await?;
+        validate(validation, &changes, table, &self.removed_data).await
     }
 
-    async fn remove_unused(&self, table: &Table, written: Vec<String>, lists: Vec<String>) {
-        let Some(snapshot) = table.metadata.snapshot_by_id(self.snapshot_id) else { return };
-        let ManifestSource::List(current) = &snapshot.manifests else { return };
-        let Ok(manifests) = manifests_of(table, snapshot).await else { return };
-        let used: HashSet<&str> = manifests.iter().map(|manifest| manifest.manifest_path.as_str()).collect();
-        let mut unused: Vec<String> = written.into_iter().filter(|path| !used.contains(path.as_str())).collect();
-        unused.extend(lists.into_iter().filter(|list| list != current));
+    /// After success: manifests, lists and added files that the snapshot does not name.
+    async fn remove_unused(&self, table: &Table, attempts: &Attempts) {
+        let committed = attempts.committed_list(table, self.snapshot_id);
+        let written = attempts.cache.written();
+        let mut unused: Vec<String> = match committed {
+            Some(list) => written.into_iter().filter(|path| !list.manifests.contains(path)).collect(),
+            // Committed by a list we did not write: impossible, and nothing to be removed if it happens.
+            None if table.metadata.snapshot_by_id(self.snapshot_id).is_some() => return,
+            None => written,
+        };
+        let others = attempts.lists.iter().filter(|list| committed.is_none_or(|own| own.location != list.location));
+        unused.extend(others.map(|list| list.location.clone()));
+        let unused_files =
+            self.added_paths().into_iter().filter(|path| committed.is_none_or(|list| !list.added.contains(*path)));
+        unused.extend(unused_files.map(str::to_string));
         table.io.delete_all(unused).await;
     }
 
-    async fn remove_everything(&self, written: Vec<String>, lists: Vec<String>) {
-        let mut paths: HashSet<String> = written.into_iter().chain(lists).collect();
-        paths.extend(self.added_data.iter().chain(&self.added_deletes).map(|file| file.file_path.to_string()));
-        self.table.io.delete_all(paths.into_iter().collect()).await;
+    async fn remove_everything(&self, attempts: &Attempts) {
+        let mut paths = attempts.cache.written();
+        paths.extend(attempts.lists.iter().map(|list| list.location.clone()));
+        paths.extend(self.added_paths().into_iter().map(str::to_string));
+        self.table.io.delete_all(paths).await;
     }
+}
+
+impl Attempts {
+    /// The list that the committed snapshot names.
+    fn committed_list(&self, table: &Table, snapshot_id: i64) -> Option<&AttemptedList> {
+        let ManifestSource::List(location) = &table.metadata.snapshot_by_id(snapshot_id)?.manifests else {
+            return None;
+        };
+        self.lists.iter().find(|list| list.location == *location)
+    }
+
+    fn committed(&self, table: Table, snapshot_id: i64) -> Committed {
+        let gone = self.committed_list(&table, snapshot_id).map(|list| list.gone.clone()).unwrap_or_default();
+        Committed { table, gone }
+    }
+}
+
+fn unknown_outcome(table: &Table, snapshot_id: i64) -> Error {
+    Error::commit_unknown(format!(
+        "nobody can say whether snapshot {snapshot_id} was committed; look for it in the table's snapshots before running the statement again; no file was removed"
+    ))
+    .with_context("table", table.ident.to_string())
+    .with_context("snapshot", snapshot_id.to_string())
+}
+
+/// Up to a tenth longer, so that two processes do not meet again and again.
+fn jittered(wait: Duration, env: &Env) -> Duration {
+    let tenths = (env.uuid().as_u128() % 100) as u32;
+    wait + wait / 1000 * tenths
 }
 
 /// The wait before retry number `attempt` (from 1): doubled each time, within bounds.
 fn backoff(retry: &RetryProperties, attempt: u32) -> Duration {
     let factor = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
     retry.min_wait.saturating_mul(factor).min(retry.max_wait)
-}
-
-fn lost_history(table: &Table) -> Error {
-    Error::conflict(
-        "the snapshot that the statement read is no longer in the branch's history (expired or rolled back), so conflicts cannot be ruled out; run the statement again",
-    )
-    .with_context("table", table.ident.to_string())
 }
 
 /// One entry a partition, as `write.summary.partition-limit` allows.
@@ -302,40 +425,4 @@ fn summarize_partitions(summary: &mut SnapshotSummaryBuilder<'_>, table: &Table)
         spec.partition_path(&key.tuple, &spec.partition_type(metadata))
     });
     Ok(())
-}
-
-/// What every snapshot between `start` (excluded) and `head` added and removed. Fails if `start` is not an ancestor.
-async fn changes_since(table: &Table, head: &Snapshot, start: Option<i64>) -> Result<Changes> {
-    let metadata = &table.metadata;
-    let mut changes = Changes::default();
-    let mut last_parent = Some(head.snapshot_id);
-    for snapshot in metadata.ancestors_of(head.snapshot_id) {
-        if Some(snapshot.snapshot_id) == start {
-            break;
-        }
-        last_parent = snapshot.parent_snapshot_id;
-        // An old writer's snapshot without operation may have done anything.
-        let operation = snapshot.operation.unwrap_or(Operation::Overwrite);
-        let manifests = manifests_of(table, snapshot).await?;
-        for manifest in manifests.iter().filter(|manifest| manifest.added_snapshot_id == snapshot.snapshot_id) {
-            if manifest.added_files_count == Some(0) && manifest.deleted_files_count == Some(0) {
-                continue;
-            }
-            let entries = entries_of(table, manifest).await?;
-            for entry in entries.iter().filter(|entry| entry.snapshot_id == Some(snapshot.snapshot_id)) {
-                let change = (operation, Arc::new(entry.clone()));
-                use crate::spec::EntryStatus::{Added, Deleted, Existing};
-                match (manifest.content, entry.status) {
-                    (ManifestContent::Data, Added) => changes.added_data.push(change),
-                    (ManifestContent::Data, Deleted) => changes.deleted_data.push(change),
-                    (ManifestContent::Deletes, Added) => changes.added_deletes.push(change),
-                    (_, Existing) | (ManifestContent::Deletes, Deleted) => {}
-                }
-            }
-        }
-    }
-    if last_parent != start {
-        return Err(lost_history(table));
-    }
-    Ok(changes)
 }

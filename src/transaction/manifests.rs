@@ -8,39 +8,69 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::scan::entries_of;
-
+use crate::scan::{entries_of, position_delete_target};
 use crate::spec::{
-    DataFile, EntryStatus, Literal, ManifestContent, ManifestEntry, ManifestFile, ManifestReader, ManifestWriter,
+    DataFile, EntryStatus, FormatVersion, Literal, ManifestContent, ManifestEntry, ManifestFile, ManifestWriter,
     PartitionTuple, PrimitiveType, TableMetadata,
 };
 use crate::table::Table;
 
-use super::{DeleteIdentity, SnapshotUpdate, delete_identity};
+use super::{DeleteIdentity, Removal, SnapshotUpdate, delete_identity};
 
 /// Manifests fetched or written at a time.
 const CONCURRENCY: usize = 16;
 
-/// What attempts of one commit share, and every file they wrote.
+/// What attempts of one commit share, and every manifest they wrote.
+///
+/// A manifest depends on the format version, and a copy of one on the row ids that the list gives the original: another
+/// commit may have upgraded the table, or been the first to give its old files row ids, between two attempts.
 #[derive(Debug, Default)]
 pub(super) struct ManifestCache {
+    version: Option<FormatVersion>,
     added_data: Option<Vec<ManifestFile>>,
-    added_deletes: Option<(usize, Vec<ManifestFile>)>,
-    filtered: HashMap<String, Filtered>,
-    merged: HashMap<Vec<String>, ManifestFile>,
-    pub(super) written: Vec<String>,
+    added_deletes: Option<(Vec<DeleteIdentity>, Vec<ManifestFile>)>,
+    filtered: HashMap<ManifestKey, Filtered>,
+    merged: HashMap<Vec<ManifestKey>, ManifestFile>,
+    /// Entries of manifests written here: before they are committed they have no sequence number and no row ids to
+    /// inherit, so they cannot be read back.
+    entries: HashMap<String, Arc<Vec<ManifestEntry>>>,
+    written: Mutex<Vec<String>>,
+}
+
+/// What the entries of a manifest depend on: its path and the first row id that the list gives it.
+type ManifestKey = (String, Option<u64>);
+
+fn key_of(manifest: &ManifestFile) -> ManifestKey {
+    (manifest.manifest_path.clone(), manifest.first_row_id)
+}
+
+impl ManifestCache {
+    /// Paths of all manifests written, or tried to.
+    pub(super) fn written(&self) -> Vec<String> {
+        self.written.lock().clone()
+    }
+
+    /// Forgets what was made for another format version.
+    fn prepare_for(&mut self, version: FormatVersion) {
+        if self.version.replace(version).is_some_and(|before| before != version) {
+            let written = Mutex::new(self.written());
+            *self = Self { version: Some(version), written, ..Self::default() };
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
 struct Filtered {
     manifest: ManifestFile,
+    entries: Arc<Vec<ManifestEntry>>,
     removed: Vec<Arc<DataFile>>,
 }
 
-/// The manifests of the new snapshot, and the files that this attempt removes.
+/// The manifests of the new snapshot, and the files that this attempt adds and removes.
 #[derive(Debug)]
 pub(super) struct Applied {
     pub(super) manifests: Vec<ManifestFile>,
@@ -48,31 +78,34 @@ pub(super) struct Applied {
     pub(super) added: Vec<Arc<DataFile>>,
 }
 
-/// Makes the manifests of the new snapshot on top of `head`'s. `gone` names data files that a concurrent delete removed:
-/// vectors and position deletes that address only them are left out.
+/// The update's deletes without those that address only a data file in `gone`, which a concurrent DELETE removed.
+pub(super) fn live_deletes<'a>(update: &'a SnapshotUpdate, gone: &HashSet<Arc<str>>) -> Vec<&'a DataFile> {
+    let live = |file: &&DataFile| position_delete_target(file).is_none_or(|path| !gone.contains(path));
+    update.added_deletes.iter().filter(live).collect()
+}
+
+/// Makes the manifests of the new snapshot on top of `head`'s, with `live_deletes` of the update's deletes.
 pub(super) async fn apply(
     update: &SnapshotUpdate,
     table: &Table,
     head: &[ManifestFile],
-    gone: &HashSet<Arc<str>>,
+    live_deletes: &[&DataFile],
     cache: &mut ManifestCache,
 ) -> Result<Applied> {
+    cache.prepare_for(table.metadata.format_version);
     let filtered = filter_all(update, table, head, cache).await?;
     let removed: Vec<Arc<DataFile>> = filtered.iter().flat_map(|(_, removed)| removed.iter().cloned()).collect();
     require_all_found(update, &removed)?;
+    require_known_row_ids(update, &removed)?;
 
-    let live_deletes: Vec<&DataFile> = update
-        .added_deletes
-        .iter()
-        .filter(|file| file.referenced_data_file.as_ref().is_none_or(|path| !gone.contains(path)))
-        .collect();
     if cache.added_data.is_none() {
         let files: Vec<&DataFile> = update.added_data.iter().collect();
-        cache.added_data = Some(write_added(update, table, ManifestContent::Data, &files, &mut cache.written).await?);
+        cache.added_data = Some(write_added(update, table, ManifestContent::Data, &files, cache).await?);
     }
-    if cache.added_deletes.as_ref().is_none_or(|(count, _)| *count != live_deletes.len()) {
-        let manifests = write_added(update, table, ManifestContent::Deletes, &live_deletes, &mut cache.written).await?;
-        cache.added_deletes = Some((live_deletes.len(), manifests));
+    let identities: Vec<DeleteIdentity> = live_deletes.iter().map(|file| delete_identity(file)).collect();
+    if cache.added_deletes.as_ref().is_none_or(|(written, _)| *written != identities) {
+        let manifests = write_added(update, table, ManifestContent::Deletes, live_deletes, cache).await?;
+        cache.added_deletes = Some((identities, manifests));
     }
 
     let filtered = with_counts(table, filtered).await?;
@@ -93,6 +126,7 @@ pub(super) async fn apply(
         deletes = merge(update, table, deletes, target, min_count, cache).await?;
     }
     data.extend(deletes);
+    let live_deletes = live_deletes.iter().copied();
     let added = update.added_data.iter().chain(live_deletes).map(|file| Arc::new(file.clone())).collect();
     Ok(Applied { manifests: data, removed, added })
 }
@@ -181,42 +215,47 @@ async fn filter_all(
     cache: &mut ManifestCache,
 ) -> Result<Vec<(ManifestFile, Vec<Arc<DataFile>>)>> {
     let targets = Targets::new(update);
-    let known = &cache.filtered;
-    let results: Vec<(ManifestFile, Option<Filtered>)> = futures::stream::iter(head.to_vec())
+    let (known, written) = (&cache.filtered, &cache.written);
+    let results: Vec<Result<(ManifestFile, Option<Filtered>)>> = futures::stream::iter(head.to_vec())
         .map(|manifest| {
             let targets = &targets;
             async move {
-                if let Some(filtered) = known.get(&manifest.manifest_path) {
+                if let Some(filtered) = known.get(&key_of(&manifest)) {
                     let filtered = filtered.clone();
                     return Ok((manifest, Some(filtered)));
                 }
                 if !targets.may_hold(&manifest, &table.metadata) {
                     return Ok((manifest, None));
                 }
-                let filtered = filter_one(targets, table, &manifest).await?;
+                let filtered = filter_one(targets, table, &manifest, written).await?;
                 Ok::<_, Error>((manifest, filtered))
             }
         })
         .buffered(CONCURRENCY)
-        .try_collect()
-        .await?;
+        .collect()
+        .await;
+    // Every write has ended here, even when one failed, so that what they made can be removed.
     let mut out = Vec::with_capacity(results.len());
-    for (manifest, filtered) in results {
+    for result in results {
+        let (manifest, filtered) = result?;
         match filtered {
             None => out.push((manifest, Vec::new())),
             Some(filtered) => {
                 out.push((filtered.manifest.clone(), filtered.removed.clone()));
-                if !cache.filtered.contains_key(&manifest.manifest_path) {
-                    cache.written.push(filtered.manifest.manifest_path.clone());
-                    cache.filtered.insert(manifest.manifest_path, filtered);
-                }
+                cache.entries.insert(filtered.manifest.manifest_path.clone(), Arc::clone(&filtered.entries));
+                cache.filtered.insert(key_of(&manifest), filtered);
             }
         }
     }
     Ok(out)
 }
 
-async fn filter_one(targets: &Targets<'_>, table: &Table, manifest: &ManifestFile) -> Result<Option<Filtered>> {
+async fn filter_one(
+    targets: &Targets<'_>,
+    table: &Table,
+    manifest: &ManifestFile,
+    written: &Mutex<Vec<String>>,
+) -> Result<Option<Filtered>> {
     let entries = entries_of(table, manifest).await?;
     let removes = |entry: &ManifestEntry| entry.is_live() && targets.removes(entry, manifest.content);
     if !entries.iter().any(removes) {
@@ -234,8 +273,10 @@ async fn filter_one(targets: &Targets<'_>, table: &Table, manifest: &ManifestFil
         }
         entry
     });
-    let manifest = write_manifest(targets.update, table, manifest.partition_spec_id, manifest.content, kept).await?;
-    Ok(Some(Filtered { manifest, removed }))
+    let entries = kept.collect();
+    let (spec_id, content) = (manifest.partition_spec_id, manifest.content);
+    let (manifest, entries) = write_manifest(targets.update, table, spec_id, content, entries, written).await?;
+    Ok(Some(Filtered { manifest, entries, removed }))
 }
 
 /// Counts the entries of manifests whose counts an old list left out: from version 2 on a list must say them.
@@ -244,7 +285,9 @@ async fn with_counts(
     mut manifests: Vec<(ManifestFile, Vec<Arc<DataFile>>)>,
 ) -> Result<Vec<(ManifestFile, Vec<Arc<DataFile>>)>> {
     for (manifest, _) in &mut manifests {
-        if manifest.added_files_count.is_some() && manifest.added_rows_count.is_some() {
+        let files = [manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count];
+        let rows = [manifest.added_rows_count, manifest.existing_rows_count, manifest.deleted_rows_count];
+        if !files.contains(&None) && !rows.contains(&None) {
             continue;
         }
         let (mut files, mut rows) = ([0u32; 3], [0u64; 3]);
@@ -279,13 +322,29 @@ fn require_all_found(update: &SnapshotUpdate, removed: &[Arc<DataFile>]) -> Resu
     }
 }
 
+/// A rewritten file whose rows had no ids when it was read must not have got some since: the new files do not carry them.
+/// The first commit after an upgrade to v3 gives ids to all old rows.
+fn require_known_row_ids(update: &SnapshotUpdate, removed: &[Arc<DataFile>]) -> Result<()> {
+    for now in removed {
+        if let Some((read, Removal::Rewritten)) = update.removed_data.get(&now.file_path)
+            && read.first_row_id != now.first_row_id
+        {
+            return Err(Error::conflict(
+                "another commit gave row ids to a data file that this statement rewrites; run the statement again",
+            )
+            .with_context("file", &*now.file_path));
+        }
+    }
+    Ok(())
+}
+
 /// Writes added files into new manifests, by spec, rolled at the target size.
 async fn write_added(
     update: &SnapshotUpdate,
     table: &Table,
     content: ManifestContent,
     files: &[&DataFile],
-    written: &mut Vec<String>,
+    cache: &mut ManifestCache,
 ) -> Result<Vec<ManifestFile>> {
     let target = table.properties()?.manifest_target_size_bytes;
     let mut by_spec: Vec<(i32, Vec<&DataFile>)> = Vec::new();
@@ -308,8 +367,9 @@ async fn write_added(
                 file_sequence_number: None,
                 data_file: Arc::new((*file).clone()),
             });
-            let manifest = write_manifest(update, table, spec_id, content, entries).await?;
-            written.push(manifest.manifest_path.clone());
+            let entries = entries.collect();
+            let (manifest, entries) = write_manifest(update, table, spec_id, content, entries, &cache.written).await?;
+            cache.entries.insert(manifest.manifest_path.clone(), entries);
             manifests.push(manifest);
         }
     }
@@ -336,12 +396,14 @@ async fn write_manifest(
     table: &Table,
     spec_id: i32,
     content: ManifestContent,
-    entries: impl IntoIterator<Item = ManifestEntry>,
-) -> Result<ManifestFile> {
+    entries: Vec<ManifestEntry>,
+    written: &Mutex<Vec<String>>,
+) -> Result<(ManifestFile, Arc<Vec<ManifestEntry>>)> {
     let metadata = &table.metadata;
-    let spec = metadata
-        .spec_by_id(spec_id)
-        .ok_or_else(|| Error::data_invalid(format!("partition spec {spec_id} is not in the table metadata")))?;
+    let spec = metadata.spec_by_id(spec_id).ok_or_else(|| {
+        Error::conflict(format!("the table has no partition spec {spec_id} any more; run the statement again"))
+            .with_context("table", table.ident.to_string())
+    })?;
     let partition_type = spec.partition_type(metadata);
     let mut writer = ManifestWriter::new(
         metadata.format_version,
@@ -351,13 +413,13 @@ async fn write_manifest(
         content,
         update.snapshot_id,
     );
-    for entry in entries {
-        writer.add(entry);
-    }
+    entries.iter().for_each(|entry| writer.add(entry.clone()));
     let path = table.new_metadata_file_location(&format!("{}-m0.avro", table.env.uuid()));
     let (bytes, manifest) = writer.finish(&path)?;
+    // Noted first: a write that fails may still have made the file.
+    written.lock().push(path.clone());
     table.io.write(&path, bytes.into()).await?;
-    Ok(manifest)
+    Ok((manifest, Arc::new(entries)))
 }
 
 /// Packs small manifests of one spec together, as Java's `ManifestMergeManager`: bins from the end of the list, so that the
@@ -416,13 +478,18 @@ async fn merge_bin(
     bin: &[&ManifestFile],
     cache: &mut ManifestCache,
 ) -> Result<ManifestFile> {
-    let key: Vec<String> = bin.iter().map(|manifest| manifest.manifest_path.clone()).collect();
+    let key: Vec<ManifestKey> = bin.iter().map(|manifest| key_of(manifest)).collect();
     if let Some(merged) = cache.merged.get(&key) {
         return Ok(merged.clone());
     }
     let mut entries = Vec::new();
     for manifest in bin {
-        for entry in loose_entries_of(table, manifest).await?.iter() {
+        let own = cache.entries.get(&manifest.manifest_path);
+        let read = match own {
+            Some(entries) => Arc::clone(entries),
+            None => entries_of(table, manifest).await?,
+        };
+        for entry in read.iter() {
             let mut entry = entry.clone();
             let ours = entry.snapshot_id == Some(update.snapshot_id);
             match entry.status {
@@ -433,19 +500,9 @@ async fn merge_bin(
             entries.push(entry);
         }
     }
-    let first = bin[0];
-    let merged = write_manifest(update, table, first.partition_spec_id, first.content, entries).await?;
-    cache.written.push(merged.manifest_path.clone());
+    let Some(first) = bin.first() else { return Err(Error::internal("an empty bin of manifests")) };
+    let (spec_id, content) = (first.partition_spec_id, first.content);
+    let (merged, _) = write_manifest(update, table, spec_id, content, entries, &cache.written).await?;
     cache.merged.insert(key, merged.clone());
     Ok(merged)
-}
-
-/// Entries of a manifest that may not be committed yet. One that is not has no sequence number to inherit, so it must not
-/// stay in a cache.
-async fn loose_entries_of(table: &Table, manifest: &ManifestFile) -> Result<Arc<Vec<ManifestEntry>>> {
-    if manifest.sequence_number.is_some() {
-        return entries_of(table, manifest).await;
-    }
-    let bytes = table.io.read(&manifest.manifest_path).await?;
-    ManifestReader::read(&bytes, manifest, &table.metadata).map(Arc::new)
 }

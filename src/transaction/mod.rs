@@ -11,7 +11,9 @@
 //! is deleted and nothing is tried again.
 
 mod commit;
+mod history;
 mod manifests;
+mod queue;
 mod validate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+use crate::scan::position_delete_target;
 use crate::spec::{DataContent, DataFile, FormatVersion, MAIN_BRANCH, Operation};
 use crate::table::Table;
 
@@ -48,8 +51,9 @@ pub enum UpdateKind {
 
 /// The files one snapshot adds and removes, and what must hold for it to be valid.
 ///
-/// Build it, then [`commit`](Self::commit) it once. Nothing is written before the commit. On failure other than
-/// [`ErrorKind::CommitUnknown`](crate::ErrorKind::CommitUnknown) every file named as added is deleted again.
+/// Build it, then [`commit`](Self::commit) it once. Nothing is written before the commit. The files named as added belong
+/// to the update: on failure other than [`ErrorKind::CommitUnknown`](crate::ErrorKind::CommitUnknown), and when the update
+/// is dropped without a commit, they are deleted again.
 #[derive(Debug)]
 pub struct SnapshotUpdate {
     table: Table,
@@ -64,6 +68,21 @@ pub struct SnapshotUpdate {
     removed_deletes: HashMap<DeleteIdentity, Arc<DataFile>>,
     validation: Option<Validation>,
     properties: BTreeMap<String, String>,
+    /// Whether the added files go when the update is dropped.
+    owns_files: bool,
+}
+
+impl Drop for SnapshotUpdate {
+    fn drop(&mut self) {
+        if !self.owns_files {
+            return;
+        }
+        let paths: Vec<String> = self.added_paths().into_iter().map(str::to_string).collect();
+        if let (false, Ok(runtime)) = (paths.is_empty(), tokio::runtime::Handle::try_current()) {
+            let io = self.table.io.clone();
+            runtime.spawn(async move { io.delete_all(paths).await });
+        }
+    }
 }
 
 /// What tells one delete file from another: its path, and for a vector the blob within the Puffin file.
@@ -90,6 +109,7 @@ impl SnapshotUpdate {
             removed_deletes: HashMap::new(),
             validation: None,
             properties: BTreeMap::new(),
+            owns_files: true,
         }
     }
 
@@ -202,6 +222,11 @@ impl SnapshotUpdate {
         }
     }
 
+    /// Paths of the added files, each once: one Puffin file holds many vectors.
+    fn added_paths(&self) -> HashSet<&str> {
+        self.added_data.iter().chain(&self.added_deletes).map(|file| &*file.file_path).collect()
+    }
+
     /// Refuses what the format version cannot hold, and updates that contradict themselves.
     fn check(&self, version: FormatVersion) -> Result<()> {
         if version == FormatVersion::V1 && !self.added_deletes.is_empty() {
@@ -229,11 +254,11 @@ impl SnapshotUpdate {
                     "the table was upgraded to format version 3, which takes deletion vectors instead of position delete files; run the statement again",
                 ));
             }
-            if let Some(referenced) = &file.referenced_data_file
+            if let Some(referenced) = position_delete_target(file)
                 && self.removed_data.contains_key(referenced)
             {
                 return Err(Error::internal("a data file is removed and gets deletes in one commit")
-                    .with_context("path", &**referenced));
+                    .with_context("path", referenced));
             }
         }
         let mut paths = HashSet::new();

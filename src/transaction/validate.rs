@@ -1,18 +1,25 @@
 //! Conflict rules: what other commits since the start snapshot make a statement's commit invalid.
 //!
-//! Implements semantics of Java's `MergingSnapshotProducer` validations, one pure function a rule, over [`Changes`], the
-//! added and removed files of every snapshot between start and head. Deviations from Java are stricter: vectors are
-//! compared by data file path alone, never through a filter, and a file removed whole is validated as a rewritten one.
+//! Implements semantics of Java's `MergingSnapshotProducer` validations, one function a rule, over [`Changes`], the added
+//! and removed files of every snapshot between start and head. All rules are pure but the one on position delete files of
+//! several data files, which reads them: what lies in the same partition need not concern the same file.
+//!
+//! # Deviation
+//! Stricter than Java: vectors are compared by data file path alone, never through a filter, and a file removed whole is
+//! validated as a rewritten one, but for equality deletes, which take rows and leave none.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::expr::{Coverage, FileEvaluator, Predicate};
+use crate::scan::{DeleteFile, DeleteFileIndex, DeleteLoader, FileScanTask, position_delete_target};
 use crate::spec::properties::IsolationLevel;
-use crate::spec::{DataContent, DataFile, ManifestEntry, Operation, TableMetadata};
+use crate::spec::{DataFile, Operation};
+use crate::table::Table;
 
 use super::Removal;
+use super::history::Changes;
 
 /// What must not have happened since a statement read the table.
 ///
@@ -67,36 +74,27 @@ impl Validation {
     }
 }
 
-/// A file that a commit since start added or removed, with that commit's operation.
-pub(crate) type Change = (Operation, Arc<ManifestEntry>);
-
-/// Everything that commits since the start snapshot did.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    pub(crate) added_data: Vec<Change>,
-    pub(crate) deleted_data: Vec<Change>,
-    pub(crate) added_deletes: Vec<Change>,
-}
-
 /// Applies every rule of `validation`; the first breach is a [`Conflict`](crate::ErrorKind::Conflict) error.
 ///
 /// Returns the referenced data files that a concurrent DELETE removed: deletes for them have nothing left to do.
-pub(crate) fn validate(
+pub(super) async fn validate(
     validation: &Validation,
     changes: &Changes,
-    metadata: &TableMetadata,
+    table: &Table,
     removed: &HashMap<Arc<str>, (Arc<DataFile>, Removal)>,
 ) -> Result<HashSet<Arc<str>>> {
-    let filter = FileEvaluator::new(&validation.conflict_filter, metadata);
+    let filter = FileEvaluator::new(&validation.conflict_filter, &table.metadata);
     if validation.reject_added_data {
         no_added_data(changes, &filter)?;
     }
     if validation.reject_new_deletes {
         no_new_deletes(changes, &filter)?;
     }
-    no_new_deletes_for_removed(changes, removed, metadata)?;
+    no_new_targeted_deletes(changes, removed)?;
     no_new_vectors(changes, &validation.referenced)?;
-    referenced_exist(changes, &validation.referenced, validation.referenced_may_be_deleted)
+    let gone = referenced_exist(changes, &validation.referenced, validation.referenced_may_be_deleted)?;
+    no_new_untargeted_deletes(validation.start_snapshot_id, changes, table, removed).await?;
+    Ok(gone)
 }
 
 fn no_added_data(changes: &Changes, filter: &FileEvaluator) -> Result<()> {
@@ -123,42 +121,67 @@ fn no_new_deletes(changes: &Changes, filter: &FileEvaluator) -> Result<()> {
     Ok(())
 }
 
-fn no_new_deletes_for_removed(
-    changes: &Changes,
-    removed: &HashMap<Arc<str>, (Arc<DataFile>, Removal)>,
-    metadata: &TableMetadata,
-) -> Result<()> {
-    if removed.is_empty() || changes.added_deletes.is_empty() {
-        return Ok(());
-    }
+/// Deletes that name the data file they are for, compared by path alone.
+fn no_new_targeted_deletes(changes: &Changes, removed: &HashMap<Arc<str>, (Arc<DataFile>, Removal)>) -> Result<()> {
     for (_, entry) in &changes.added_deletes {
-        let delete = &entry.data_file;
-        let hit = match delete.content {
-            DataContent::Data => None,
-            DataContent::PositionDeletes => match crate::scan::position_delete_target(delete) {
-                Some(path) => removed.get(path).map(|(file, _)| file),
-                // Its rows name their files; without reading them any file of the partition may be meant.
-                None => {
-                    removed.values().map(|(file, _)| file).find(|file| file.partition_key() == delete.partition_key())
-                }
-            },
-            DataContent::EqualityDeletes => {
-                let global = metadata.spec_by_id(delete.spec_id).is_none_or(|spec| spec.is_unpartitioned());
-                removed
-                    .values()
-                    .filter(|(_, removal)| *removal == Removal::Rewritten)
-                    .map(|(file, _)| file)
-                    .find(|file| global || file.partition_key() == delete.partition_key())
-            }
-        };
-        if let Some(file) = hit {
-            return Err(conflict(
-                "another commit deleted rows of a data file that this statement removes",
-                &file.file_path,
-            ));
+        if let Some(path) = position_delete_target(&entry.data_file)
+            && removed.contains_key(path)
+        {
+            return Err(rows_deleted(path));
         }
     }
     Ok(())
+}
+
+/// Deletes that may be for any data file of their partition: position deletes are read, equality deletes count, but for a
+/// file whose rows go anyway, wherever they may apply.
+async fn no_new_untargeted_deletes(
+    start_snapshot_id: Option<i64>,
+    changes: &Changes,
+    table: &Table,
+    removed: &HashMap<Arc<str>, (Arc<DataFile>, Removal)>,
+) -> Result<()> {
+    let untargeted = changes.added_deletes.iter().map(|(_, entry)| entry).filter(|entry| {
+        !entry.data_file.is_deletion_vector()
+            && position_delete_target(&entry.data_file).is_none_or(|path| !removed.contains_key(path))
+    });
+    let deletes: Vec<DeleteFile> = untargeted
+        .map(|entry| DeleteFile {
+            file: Arc::clone(&entry.data_file),
+            sequence_number: entry.sequence_number.unwrap_or(i64::MAX),
+        })
+        .collect();
+    if deletes.is_empty() || removed.is_empty() {
+        return Ok(());
+    }
+    let metadata = &table.metadata;
+    let start = start_snapshot_id.and_then(|id| metadata.snapshot_by_id(id)).map_or(0, |start| start.sequence_number);
+    let index = DeleteFileIndex::new(deletes, metadata)?;
+    let mut tasks = Vec::new();
+    for (file, removal) in removed.values() {
+        let deletes = index.for_data_file(file, start)?;
+        if *removal == Removal::Rewritten && !deletes.equality.is_empty() {
+            return Err(rows_deleted(&file.file_path));
+        }
+        if !deletes.positions.is_empty() {
+            tasks.push(FileScanTask { data_file: Arc::clone(file), sequence_number: start, deletes });
+        }
+    }
+    let loader = DeleteLoader::for_tasks(&table.io, &tasks);
+    for task in &tasks {
+        match loader.deleted_positions(task).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Err(rows_deleted(&task.data_file.file_path)),
+            Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+            // What cannot be read (removed since, or in a format we do not read) may have deleted anything.
+            Err(error) => return Err(rows_deleted(&task.data_file.file_path).with_source(error)),
+        }
+    }
+    Ok(())
+}
+
+fn rows_deleted(path: &str) -> Error {
+    conflict("another commit deleted rows of a data file that this statement removes", path)
 }
 
 fn no_new_vectors(changes: &Changes, referenced: &HashSet<Arc<str>>) -> Result<()> {
