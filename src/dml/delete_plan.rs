@@ -10,13 +10,13 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::expr::Predicate;
-use crate::scan::{DeleteLoader, FileDeletes, FileScanTask};
+use crate::scan::{DeleteLoader, FileDeletes, FileScanTask, spawned};
+use crate::spec::FormatVersion;
 use crate::spec::deletion_vector::PositionBitmap;
 use crate::spec::properties::{DeleteGranularity, IsolationLevel, RowLevelMode};
-use crate::spec::{DataFile, FormatVersion};
 use crate::table::Table;
 use crate::transaction::{Removal, SnapshotUpdate, Validation};
-use crate::writer::{DeletionVectorWriter, PositionDeleteWriter, rewrite_file, rewrite_options};
+use crate::writer::{CreatedFiles, DeletionVectorWriter, PositionDeleteWriter, rewrite_file, rewrite_options};
 
 use super::physical;
 use super::row_delete_planner::{Action, RowDelete, decide};
@@ -38,11 +38,13 @@ pub struct DeletePlan {
 
 impl DeletePlan {
     /// A plan of `deletes` on `table` as it is pinned, that conflicts with rows `filter` may match. Deletes of no row are
-    /// left out.
+    /// left out; files without a live row go along with a delete of other rows, but are no reason for a snapshot.
     pub(crate) fn new(table: Table, filter: Predicate, mode: RowLevelMode, deletes: Vec<RowDelete>) -> Result<Self> {
         let properties = table.properties()?;
         let start_snapshot_id = table.metadata.current_snapshot_id;
-        let deletes = deletes.into_iter().filter(|delete| delete.whole_file || !delete.positions.is_empty()).collect();
+        let takes_rows = deletes.iter().any(|delete| delete.deleted_rows() > 0);
+        let changes = |delete: &RowDelete| takes_rows && (delete.whole_file || !delete.positions.is_empty());
+        let deletes = deletes.into_iter().filter(changes).collect();
         Ok(Self {
             start_snapshot_id,
             filter,
@@ -108,6 +110,14 @@ impl DeletePlan {
     /// As [`prepare`](Self::prepare) and [`SnapshotUpdate::commit`].
     pub async fn commit(&self) -> Result<Table> {
         self.prepare().await?.commit().await
+    }
+
+    /// Prepares and commits. Returns the number of rows that this delete removed: not those of files that a concurrent
+    /// DELETE took away in between.
+    pub(crate) async fn commit_counted(&self) -> Result<u64> {
+        let committed = self.prepare().await?.commit_counted().await?;
+        let own = self.deletes.iter().filter(|delete| !committed.gone.contains(&delete.task.data_file.file_path));
+        Ok(own.map(RowDelete::deleted_rows).sum())
     }
 
     async fn write(&self, update: &mut SnapshotUpdate) -> Result<Vec<Arc<str>>> {
@@ -177,17 +187,23 @@ impl DeletePlan {
             .map(|(index, (task, deleted))| {
                 let table = self.table.clone();
                 // A task of its own, so that files are decoded and encoded on several cores.
-                tokio::spawn(async move {
+                spawned(async move {
                     let options = rewrite_options(&table, index, 0);
-                    rewrite_file(&table, &task, &deleted, options).await
+                    let files = rewrite_file(&table, &task, &deleted, options).await?;
+                    let mut created = CreatedFiles::new(table.io.clone());
+                    files.iter().for_each(|file| created.add(&file.file_path));
+                    Ok((files, created))
                 })
             })
             .buffer_unordered(CONCURRENCY);
         let mut first_error = None;
         while let Some(result) = results.next().await {
-            match result.map_err(|error| Error::internal("rewriting a data file was interrupted").with_source(error)) {
-                Ok(Ok(files)) => files.into_iter().for_each(|file: DataFile| update.add_data(file)),
-                Ok(Err(error)) | Err(error) => first_error = first_error.or(Some(error)),
+            match result {
+                Ok((files, created)) => {
+                    files.into_iter().for_each(|file| update.add_data(file));
+                    created.release();
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
         first_error.map_or(Ok(()), Err)

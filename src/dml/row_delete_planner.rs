@@ -40,7 +40,7 @@ impl RowDelete {
         }
         let live_rows = live_rows(&task.data_file, existing.as_deref());
         let superseded = task.superseded_deletes();
-        let whole_file = matched.len() == live_rows;
+        let whole_file = !matched.is_empty() && matched.len() == live_rows;
         Self { task, positions: matched, existing, live_rows, whole_file, superseded }
     }
 

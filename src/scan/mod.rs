@@ -18,6 +18,7 @@ pub use delete_index::DeleteFileIndex;
 pub use delete_loader::DeleteLoader;
 pub(crate) use manifests::{entries_of, manifests_of};
 pub use plan::{live_files, plan_scan};
+pub(crate) use spawn::spawned;
 pub use task::{DeleteFile, DeleteList, FileDeletes, FileScanTask, ScanPlan, ScanPlanMetrics, position_delete_target};
 pub(crate) use task::{FILE_PATH_ID, POS_ID};
 

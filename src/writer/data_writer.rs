@@ -241,16 +241,28 @@ impl DataFileWriter {
         }
     }
 
-    /// Ends all files. They are the caller's from here on: to be committed, or deleted.
+    /// Ends all files. They are the caller's from here on: to be committed, or deleted. After an error none is left.
     pub async fn finish(mut self) -> Result<Vec<DataFile>> {
+        match self.close_all().await {
+            Ok(()) => {
+                self.created.release();
+                Ok(self.finished)
+            }
+            Err(error) => {
+                self.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn close_all(&mut self) -> Result<()> {
         self.share().await?;
         let mut open: Vec<PartitionIndex> = self.open.keys().copied().collect();
         open.sort_unstable();
         for partition in open {
             self.close(partition).await?;
         }
-        self.created.release();
-        Ok(self.finished)
+        Ok(())
     }
 
     /// Gives up: deletes the files made so far. What cannot be deleted is left for orphan removal.

@@ -21,6 +21,7 @@ mod vector_writer;
 pub use crate::columns::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
 pub use arrow_from::{iceberg_type_from_arrow, schema_from_arrow};
 pub use cast::cast_to_table;
+pub(crate) use created::CreatedFiles;
 pub use data_writer::{
     DataFileWriter, DataWriterOptions, LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID,
     ROW_ID_FIELD_ID,

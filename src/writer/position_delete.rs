@@ -84,6 +84,19 @@ impl PositionDeleteWriter {
 
     /// Writes the files. They are the caller's from here on. On an error what was written is deleted, best effort.
     pub async fn finish(mut self) -> Result<Vec<DataFile>> {
+        match self.write_all().await {
+            Ok(()) => {
+                self.created.release();
+                Ok(self.finished)
+            }
+            Err(error) => {
+                self.created.delete().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_all(&mut self) -> Result<()> {
         for (key, files) in std::mem::take(&mut self.partitions) {
             match self.granularity {
                 DeleteGranularity::Partition => self.write(&key, files).await?,
@@ -94,8 +107,7 @@ impl PositionDeleteWriter {
                 }
             }
         }
-        self.created.release();
-        Ok(self.finished)
+        Ok(())
     }
 
     /// Writes deletes of one partition, as many files as the target size asks for.

@@ -96,9 +96,16 @@ impl DeletionVectorWriter {
     /// Writes what is left; one description a vector, in the order added. The files are the caller's from here on. On an
     /// error what was written is deleted, best effort.
     pub async fn finish(mut self) -> Result<Vec<DataFile>> {
-        self.roll().await?;
-        self.created.release();
-        Ok(self.finished)
+        match self.roll().await {
+            Ok(()) => {
+                self.created.release();
+                Ok(self.finished)
+            }
+            Err(error) => {
+                self.abort().await;
+                Err(error)
+            }
+        }
     }
 
     /// Gives up: deletes the files made so far.

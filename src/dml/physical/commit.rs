@@ -30,6 +30,7 @@ use crate::spec::properties::RowLevelMode;
 use crate::table::Table;
 use crate::transaction::SnapshotUpdate;
 
+use super::handover::{Handover, Receiver};
 use super::message::Messages;
 
 /// What is committed.
@@ -59,20 +60,23 @@ pub struct CommitExec {
     table: Table,
     statement: Statement,
     input: Arc<dyn ExecutionPlan>,
+    handover: Handover,
     executed: Arc<AtomicBool>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl CommitExec {
-    pub(super) fn new(table: Table, statement: Statement, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::with_guard(table, statement, input, Arc::new(AtomicBool::new(false)))
+    /// `input` are the writers, which hand their files over by `handover`.
+    pub(super) fn new(table: Table, statement: Statement, input: Arc<dyn ExecutionPlan>, handover: Handover) -> Self {
+        Self::with_guard(table, statement, input, handover, Arc::new(AtomicBool::new(false)))
     }
 
     fn with_guard(
         table: Table,
         statement: Statement,
         input: Arc<dyn ExecutionPlan>,
+        handover: Handover,
         executed: Arc<AtomicBool>,
     ) -> Self {
         let properties = PlanProperties::new(
@@ -82,7 +86,7 @@ impl CommitExec {
             Boundedness::Bounded,
         );
         let metrics = ExecutionPlanMetricsSet::new();
-        Self { table, statement, input, executed, properties: Arc::new(properties), metrics }
+        Self { table, statement, input, handover, executed, properties: Arc::new(properties), metrics }
     }
 }
 
@@ -146,6 +150,7 @@ impl ExecutionPlan for CommitExec {
                 self.table.clone(),
                 self.statement.clone(),
                 input,
+                self.handover.clone(),
                 Arc::clone(&self.executed),
             ))),
             _ => internal_err!("CommitExec takes one input"),
@@ -169,11 +174,12 @@ impl ExecutionPlan for CommitExec {
                 crate::Error::invalid_input("this statement was executed already; plan it again to run it again");
             return Err(error.into());
         }
+        let files = self.handover.receive();
         let input = self.input.execute(0, context)?;
         let run = Run { table: self.table.clone(), statement: self.statement.clone(), metrics: self.metrics.clone() };
         let schema = count_schema();
         let batch = async move {
-            let count = run.run(input).await?;
+            let count = run.run(input, files).await?;
             Ok(RecordBatch::try_new(schema, vec![Arc::new(UInt64Array::from(vec![count]))])?)
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(count_schema(), futures::stream::once(batch))))
@@ -188,17 +194,30 @@ struct Run {
 }
 
 impl Run {
-    async fn run(&self, mut input: SendableRecordBatchStream) -> Result<u64> {
-        // Files reported but not yet handed to a commit are removed when the statement fails or is cancelled.
-        let mut gathered = Gathered { messages: Messages::default(), table: self.table.clone() };
-        while let Some(batch) = input.next().await {
-            gathered.messages.absorb(&batch?, &self.table.metadata)?;
-        }
+    async fn run(&self, input: SendableRecordBatchStream, files: Receiver) -> Result<u64> {
+        let messages = match self.gather(input).await {
+            Ok(messages) => {
+                files.take();
+                messages
+            }
+            Err(error) => {
+                files.abort().await;
+                return Err(error);
+            }
+        };
         match &self.statement {
-            Statement::Append | Statement::Create => self.append(std::mem::take(&mut gathered.messages)).await,
-            Statement::Delete(delete) => self.delete(delete, std::mem::take(&mut gathered.messages)).await,
+            Statement::Append | Statement::Create => self.append(messages).await,
+            Statement::Delete(delete) => self.delete(delete, messages).await,
         }
         .map_err(DataFusionError::from)
+    }
+
+    async fn gather(&self, mut input: SendableRecordBatchStream) -> Result<Messages> {
+        let mut messages = Messages::default();
+        while let Some(batch) = input.next().await {
+            messages.absorb(&batch?, &self.table.metadata)?;
+        }
+        Ok(messages)
     }
 
     async fn append(&self, messages: Messages) -> crate::Result<u64> {
@@ -222,8 +241,6 @@ impl Run {
         let mut deletes = whole_file_deletes(&self.table, &statement.dropped).await?;
         deletes.extend(position_deletes(&self.table, &statement.scanned, messages.matched).await?);
         let plan = DeletePlan::new(self.table.clone(), statement.filter.clone(), statement.mode, deletes)?;
-        let rows = plan.deleted_rows();
-        self.count("rows_deleted", rows);
         for (name, action) in [
             ("files_dropped", Action::Drop),
             ("files_rewritten", Action::Rewrite),
@@ -232,28 +249,12 @@ impl Run {
             let files = plan.deletes().iter().filter(|delete| plan.action(delete) == action).count();
             self.count(name, files as u64);
         }
-        if !plan.is_empty() {
-            plan.commit().await?;
-        }
+        let rows = if plan.is_empty() { 0 } else { plan.commit_counted().await? };
+        self.count("rows_deleted", rows);
         Ok(rows)
     }
 
     fn count(&self, name: &'static str, value: u64) {
         MetricBuilder::new(&self.metrics).global_counter(name).add(usize::try_from(value).unwrap_or(usize::MAX));
-    }
-}
-
-struct Gathered {
-    messages: Messages,
-    table: Table,
-}
-
-impl Drop for Gathered {
-    fn drop(&mut self) {
-        let paths: Vec<String> = self.messages.added_data.iter().map(|file| file.file_path.to_string()).collect();
-        if let (false, Ok(runtime)) = (paths.is_empty(), tokio::runtime::Handle::try_current()) {
-            let io = self.table.io.clone();
-            runtime.spawn(async move { io.delete_all(paths).await });
-        }
     }
 }

@@ -3,6 +3,7 @@
 use datafusion::physical_plan::ChildrenPropertiesMode;
 
 mod commit;
+mod handover;
 mod message;
 mod planner;
 mod row_delta_writer;

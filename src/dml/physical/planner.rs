@@ -35,6 +35,7 @@ use crate::spec::properties::RowLevelMode;
 use crate::table::Table;
 
 use super::commit::{CommitExec, DeleteStatement, Statement};
+use super::handover::Handover;
 use super::message::Messages;
 use super::row_delta_writer::{RowDeltaWriterExec, RowKind};
 
@@ -57,11 +58,17 @@ impl ExtensionPlanner for RowDeltaPlanner {
             return Ok(None);
         };
         let table = node.table.clone();
+        let handover = Handover::new(table.io.clone());
         let plan = match &node.command {
             Command::Append | Command::Create => {
-                let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Added, Arc::clone(input)));
+                let writer = Arc::new(RowDeltaWriterExec::new(
+                    table.clone(),
+                    RowKind::Added,
+                    Arc::clone(input),
+                    handover.clone(),
+                ));
                 let statement = if node.command == Command::Create { Statement::Create } else { Statement::Append };
-                CommitExec::new(table, statement, writer)
+                CommitExec::new(table, statement, writer, handover)
             }
             Command::Delete { condition } => {
                 let options = session.config_options();
@@ -74,7 +81,8 @@ impl ExtensionPlanner for RowDeltaPlanner {
                     node.scan_token,
                     options,
                 )?;
-                let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, target.input));
+                let writer =
+                    Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, target.input, handover.clone()));
                 let statement = DeleteStatement {
                     filter: target.filter,
                     mode,
@@ -82,7 +90,7 @@ impl ExtensionPlanner for RowDeltaPlanner {
                     scanned: target.split.scanned,
                     pruned: target.split.pruned,
                 };
-                CommitExec::new(table, Statement::Delete(Arc::new(statement)), writer)
+                CommitExec::new(table, Statement::Delete(Arc::new(statement)), writer, handover)
             }
         };
         Ok(Some(Arc::new(plan)))
@@ -219,7 +227,12 @@ pub(crate) async fn plan_delete(
     let physical = state.create_physical_plan(&input).await.map_err(from_datafusion)?;
     let target = plan_target(table, condition.as_ref(), &schema, physical, token, state.config_options())
         .map_err(from_datafusion)?;
-    let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, target.input));
+    let writer = Arc::new(RowDeltaWriterExec::new(
+        table.clone(),
+        RowKind::Deleted,
+        target.input,
+        Handover::new(table.io.clone()),
+    ));
     let mut messages = Messages::default();
     for batch in collect(writer, state.task_ctx()).await.map_err(from_datafusion)? {
         messages.absorb(&batch, &table.metadata)?;

@@ -26,6 +26,7 @@ use crate::spec::deletion_vector::PositionBitmap;
 use crate::table::Table;
 use crate::writer::{DataFileWriter, DataWriterOptions, cast_to_table};
 
+use super::handover::Handover;
 use super::message::{MESSAGE_SCHEMA, Messages};
 
 /// What becomes of the input's rows.
@@ -43,19 +44,21 @@ pub struct RowDeltaWriterExec {
     table: Table,
     kind: RowKind,
     input: Arc<dyn ExecutionPlan>,
+    handover: Handover,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl RowDeltaWriterExec {
-    pub(super) fn new(table: Table, kind: RowKind, input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(super) fn new(table: Table, kind: RowKind, input: Arc<dyn ExecutionPlan>, handover: Handover) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&MESSAGE_SCHEMA)),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Self { table, kind, input, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { table, kind, input, handover, properties: Arc::new(properties), metrics }
     }
 }
 
@@ -98,7 +101,7 @@ impl ExecutionPlan for RowDeltaWriterExec {
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(self.table.clone(), self.kind, input))),
+            (Some(input), true) => Ok(Arc::new(Self::new(self.table.clone(), self.kind, input, self.handover.clone()))),
             _ => internal_err!("RowDeltaWriterExec takes one input"),
         }
     }
@@ -113,11 +116,15 @@ impl ExecutionPlan for RowDeltaWriterExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
-        let (table, kind) = (self.table.clone(), self.kind);
+        let (table, kind, handover) = (self.table.clone(), self.kind, self.handover.clone());
         let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
         let written = async move {
             let messages = match kind {
-                RowKind::Added => write_rows(&table, partition, input, &rows).await?,
+                RowKind::Added => {
+                    let messages = write_rows(&table, partition, input, &rows).await?;
+                    handover.offer(&messages.added_data).await?;
+                    messages
+                }
                 RowKind::Deleted => gather_positions(input, &rows).await?,
             };
             messages.encode(&table.metadata).map_err(DataFusionError::from)
