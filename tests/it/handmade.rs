@@ -116,16 +116,21 @@ impl Lake {
 
     /// Appends one file of an unpartitioned table as another writer would write it, without metrics.
     pub async fn append_parquet(&self, name: &str, batch: &RecordBatch, properties: WriterProperties) {
-        let table = self.table(name).await;
         let mut bytes = Vec::new();
         let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).expect("a writer");
         writer.write(batch).expect("written");
         writer.close().expect("closed");
+        self.append_bytes(name, bytes, batch.num_rows() as u64).await;
+    }
+
+    /// Appends these bytes as a data file that is said to hold `record_count` rows.
+    pub async fn append_bytes(&self, name: &str, bytes: Vec<u8>, record_count: u64) {
+        let table = self.table(name).await;
         let file_name = format!("{}.parquet", Env::system().uuid());
         let location = table.new_data_location("", &file_name).expect("a location");
         let key = PartitionKey { spec_id: 0, tuple: PartitionTuple::default() };
         let mut file = DataFile::new(DataContent::Data, location.as_str(), FileFormat::Parquet, key);
-        file.record_count = batch.num_rows() as u64;
+        file.record_count = record_count;
         file.file_size_in_bytes = bytes.len() as u64;
         self.io.write(&location, bytes.into()).await.expect("stored");
         let mut update = SnapshotUpdate::new(table);

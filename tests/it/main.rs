@@ -3,6 +3,7 @@
 mod catalog;
 mod csv;
 mod delete;
+mod foreign_files;
 mod golden;
 mod handmade;
 mod positions;

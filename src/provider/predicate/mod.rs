@@ -162,7 +162,8 @@ impl Converter<'_> {
         if let Some(distinct) = distinct {
             return self.distinct(operand, &value, if distinct { truth } else { opposite(truth) });
         }
-        let (holds, fails): (fn(Literal) -> LeafOp, fn(Literal) -> LeafOp) = match op {
+        type Test = fn(Literal) -> LeafOp;
+        let (holds, fails): (Test, Test) = match op {
             Operator::Eq => (LeafOp::Eq, LeafOp::NotEq),
             Operator::NotEq => (LeafOp::NotEq, LeafOp::Eq),
             Operator::Lt => (LeafOp::Lt, LeafOp::GtEq),

@@ -35,7 +35,7 @@ fn schema() -> Schema {
 /// Every column takes each of its values, null first, in step with the others.
 fn rows() -> RecordBatch {
     let n = 12;
-    let pick = |i: usize, len: usize| if i % (len + 1) == 0 { None } else { Some(i % (len + 1) - 1) };
+    let pick = |i: usize, len: usize| (i % (len + 1)).checked_sub(1);
     let i = [-1, 0, 3, 7, i32::MAX];
     let l = [i64::MIN, 3, 5_000_000_000, 7];
     let d = [0.0, -0.0, 1.5, f64::NAN, f64::INFINITY, -3.0];

@@ -68,7 +68,7 @@ impl FieldIdAdapterFactory {
                 // A required column without a value only fails when it is read.
                 None => match missing_value(field, id, &self.columns.defaults) {
                     Ok(value) => FileColumn::Constant(value),
-                    Err(e) => FileColumn::Unreadable(e.with_context("file", &*self.location).to_string()),
+                    Err(e) => FileColumn::Unreadable(e.with_context("file", &*self.location)),
                 },
             });
         };
@@ -77,7 +77,7 @@ impl FieldIdAdapterFactory {
             Ok(Shape::Same) => FileColumn::Same(column),
             Ok(Shape::Cast) if is_plain_cast(from.data_type()) => FileColumn::Cast(column, Arc::clone(field)),
             Ok(shape) => FileColumn::Reshaped(column, shape, Arc::clone(field)),
-            Err(e) => FileColumn::Unreadable(e.with_context("file", &*self.location).to_string()),
+            Err(e) => FileColumn::Unreadable(e.with_context("file", &*self.location)),
         })
     }
 }
@@ -184,7 +184,8 @@ enum FileColumn {
     Cast(Column, FieldRef),
     Reshaped(Column, Shape, FieldRef),
     Constant(ScalarValue),
-    Unreadable(String),
+    /// Only an error if the column is read.
+    Unreadable(Error),
 }
 
 #[derive(Debug)]
@@ -208,9 +209,7 @@ impl PhysicalExprAdapter for FieldIdAdapter {
                     Arc::new(ReshapeExpr::new(Arc::new(c.clone()), shape.clone(), Arc::clone(field)))
                 }
                 Some(FileColumn::Constant(value)) => lit(value.clone()),
-                Some(FileColumn::Unreadable(why)) => {
-                    return Err(Error::data_invalid(why.clone()).into());
-                }
+                Some(FileColumn::Unreadable(e)) => return Err(e.duplicate().into()),
                 None => return internal_err!("column {} is not in the schema of the scan", column.name()),
             };
             Ok(Transformed::yes(replacement))

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::{Result, internal_err};
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSource};
-use datafusion_datasource::morsel::{MorselPlan, MorselPlanner, Morselizer};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
@@ -15,6 +19,7 @@ use super::ScanContext;
 use super::adapter::FieldIdAdapterFactory;
 use super::file::ScanFile;
 use crate::Error;
+use crate::provider::error::from_datafusion;
 use crate::scan::FileScanTask;
 use crate::spec::deletion_vector::DeletionVector;
 
@@ -78,7 +83,9 @@ impl Opener {
         };
         let config =
             FileScanConfigBuilder::from(self.config.clone()).with_expr_adapter(Some(Arc::new(adapter))).build();
-        self.inner.create_morselizer(Arc::clone(&self.store), &config, self.partition)?.plan_file(file)
+        let planner =
+            self.inner.create_morselizer(Arc::clone(&self.store), &config, self.partition)?.plan_file(file)?;
+        Ok(Box::new(Named { inner: planner, location: Arc::clone(&task.data_file.file_path) }))
     }
 }
 
@@ -121,6 +128,64 @@ struct NoRows;
 impl MorselPlanner for NoRows {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         Ok(None)
+    }
+}
+
+/// Reads one file and names it in errors.
+#[derive(Debug)]
+struct Named<T> {
+    inner: T,
+    location: Arc<str>,
+}
+
+impl<T> Named<T> {
+    fn with<U>(&self, inner: U) -> Named<U> {
+        Named { inner, location: Arc::clone(&self.location) }
+    }
+}
+
+impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let named = self.with(());
+        let Some(mut plan) = self.inner.plan().map_err(|e| in_file(e, &named.location))? else {
+            return Ok(None);
+        };
+        let morsels = plan.take_morsels().into_iter().map(|m| Box::new(named.with(m)) as _).collect();
+        let planners = plan.take_ready_planners().into_iter().map(|p| Box::new(named.with(p)) as _).collect();
+        let pending = plan.take_pending_planner();
+        let mut plan = MorselPlan::new().with_morsels(morsels).with_planners(planners);
+        if let Some(pending) = pending {
+            plan.set_pending_planner(async move {
+                let next = pending.await.map_err(|e| in_file(e, &named.location))?;
+                Ok(Box::new(named.with(next)) as _)
+            });
+        }
+        Ok(Some(plan))
+    }
+}
+
+impl Morsel for Named<Box<dyn Morsel>> {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let location = self.location;
+        self.inner.into_stream().map_err(move |e| in_file(e, &location)).boxed()
+    }
+}
+
+/// An error of the Parquet reader as an error about the file; others, as those of expressions, are not the file's fault.
+fn in_file(e: DataFusionError, location: &str) -> DataFusionError {
+    let of_reader = match &e {
+        DataFusionError::ParquetError(_) => true,
+        DataFusionError::ArrowError(inner, _) => matches!(inner.as_ref(), ArrowError::ParquetError(_)),
+        _ => false,
+    };
+    if !of_reader {
+        return e;
+    }
+    match from_datafusion(e) {
+        own if own.context("file").is_some() => own.into(),
+        other => {
+            Error::data_invalid("the data file cannot be read").with_context("file", location).with_source(other).into()
+        }
     }
 }
 
