@@ -11,10 +11,10 @@ use calve::spec::{PrimitiveType, Type};
 use calve::table::Table;
 use calve::{Error, ErrorKind};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::DataFusionError;
+use datafusion::common::{Column, DataFusionError, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{Expr, SessionConfig, SessionContext, lit};
 use serde_json::Value;
 
 use crate::csv::to_csv;
@@ -258,4 +258,53 @@ async fn settings_do_not_matter() {
     for table in tables.collect::<Vec<_>>() {
         table.await.expect("the rows wanted");
     }
+}
+
+/// Filters on every column leave out files, row groups and pages by bounds, partitions and defaults; together the parts are
+/// the whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_on_every_column_lose_no_row() {
+    let ctx = Cell { pushdown: true, filtered: false, ..PLAIN }.session();
+    let mut compared = 0;
+    for golden in golden_tables() {
+        let table = golden.load().await.expect("a table");
+        let provider = Arc::new(IcebergTableProvider::new(table).expect("a provider"));
+        let schema = Arc::clone(provider.iceberg_schema());
+        let wanted = std::fs::read_to_string(fixtures().join(&golden.name).join("expected.csv")).expect("a file");
+        let read = |filter: Expr| {
+            let frame = ctx.read_table(Arc::clone(&provider) as _).and_then(|f| f.filter(filter));
+            async { frame.map_err(own)?.collect().await.map_err(own) }
+        };
+        let all = match read(lit(true)).await {
+            Ok(all) => all,
+            Err(e) if e.kind() == ErrorKind::Unsupported => continue,
+            Err(e) => panic!("{}: {e}", golden.name),
+        };
+        for (i, field) in schema.fields.fields.iter().enumerate() {
+            let column = Expr::Column(Column::from_name(&field.name));
+            let values = all.iter().flat_map(|b| {
+                (0..b.num_rows()).map(|row| ScalarValue::try_from_array(b.column(i), row).expect("a value"))
+            });
+            let mut values: Vec<ScalarValue> = values.filter(|v| !v.is_null()).collect();
+            if field.field_type.as_primitive().is_none() {
+                values.clear();
+            }
+            let mut parts = vec![column.clone().is_null()];
+            if values.is_empty() {
+                parts.push(column.is_not_null());
+            } else {
+                values.sort_by(|a, b| a.partial_cmp(b).expect("comparable"));
+                let middle = lit(values.swap_remove(values.len() / 2));
+                parts.extend([column.clone().lt(middle.clone()), column.clone().eq(middle.clone()), column.gt(middle)]);
+            }
+            let mut rows = Vec::new();
+            for part in parts {
+                rows.extend(read(part).await.expect("rows"));
+            }
+            let got = to_csv(&schema.fields, &rows, &golden.key);
+            assert!(got == wanted, "{} by {}: {}", golden.name, field.name, difference(&got, &wanted));
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "{compared}");
 }
