@@ -14,7 +14,6 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
-use datafusion::prelude::SessionConfig;
 
 use super::command::{CommandPlanner, CreateTableAsPlanner};
 use super::registry::Catalogs;
@@ -59,7 +58,7 @@ impl Extension {
 
     /// Installs options, planner and rules into a session that is being built.
     pub fn install(self, mut builder: SessionStateBuilder) -> SessionStateBuilder {
-        let mut config = builder.config().take().unwrap_or_else(SessionConfig::new);
+        let mut config = builder.config().take().unwrap_or_default();
         if config.options().extensions.get::<CalveOptions>().is_none() {
             config = config.with_option_extension(CalveOptions::default());
         }

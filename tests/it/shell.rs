@@ -189,3 +189,39 @@ fn startup_files_run_first() {
     std::fs::write(dir.path().join("rc"), "set datafusion.execution.batch_size = 9;").unwrap();
     assert!(stdout(&calve(dir.path(), &["-q", "-r", "rc", "-c", sql])).contains("| 9     |"));
 }
+
+#[test]
+fn the_quickstart_counts_what_is_left() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().unwrap();
+    let warehouse = dir.path().join("warehouse");
+    let output = Command::new(env!("CARGO_BIN_EXE_calve"))
+        .current_dir(root)
+        .env("HOME", dir.path())
+        .args(["-q", "--format", "csv", "-f", "examples/quickstart.sql", "--warehouse"])
+        .arg(&warehouse)
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    let mut rest = text.as_str();
+    for expected in [
+        "count\n336776\n",
+        "flights,cancelled\n336776,8255\n",
+        "dropped=0, pruned=0, scanned=",
+        "count\n8255\n",
+        "flights\n328521\n",
+        "dropped=1, pruned=",
+        "scanned=0",
+        "count\n27234\n",
+        "flights\n301287\n",
+        "count\n1156\n",
+        "flights,planes,first,last\n300131,",
+        "months_since_1970,files,flights\n516,",
+    ] {
+        let at = rest.find(expected).unwrap_or_else(|| panic!("{expected:?} is missing from {rest}"));
+        rest = &rest[at + expected.len()..];
+    }
+    let march = "518,";
+    assert_eq!(rest.lines().filter(|line| line.starts_with(march)).count(), 1, "{rest}");
+    assert!(!rest.contains("\n521,"), "June is not gone: {rest}");
+}
