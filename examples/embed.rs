@@ -17,7 +17,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let warehouse = folder.path().to_string_lossy();
 
-    let catalog: Arc<dyn Catalog> = Arc::new(FilesystemCatalog::new("lake", &warehouse, FileIo::local(), Env::system())?);
+    let catalog: Arc<dyn Catalog> =
+        Arc::new(FilesystemCatalog::new("lake", &warehouse, FileIo::local(), Env::system())?);
     catalog.create_namespace(&["shop".to_string()], true).await?;
 
     // The extension is installed while the session is built: a rule added later would run too late.

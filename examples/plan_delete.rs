@@ -18,7 +18,8 @@ use datafusion::prelude::{SessionConfig, SessionContext, col, lit};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let warehouse = folder.path().to_string_lossy();
-    let catalog: Arc<dyn Catalog> = Arc::new(FilesystemCatalog::new("lake", &warehouse, FileIo::local(), Env::system())?);
+    let catalog: Arc<dyn Catalog> =
+        Arc::new(FilesystemCatalog::new("lake", &warehouse, FileIo::local(), Env::system())?);
     catalog.create_namespace(&["shop".to_string()], true).await?;
     let config = SessionConfig::new().with_default_catalog_and_schema("lake", "shop");
     let state = install(SessionStateBuilder::new().with_default_features().with_config(config)).build();
@@ -52,7 +53,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Writes the deletion vectors; nothing is visible until the commit.
     let update = plan.prepare().await?;
-    println!("{} delete files written, snapshot {} not committed yet", update.added_deletes().len(), update.snapshot_id());
+    println!(
+        "{} delete files written, snapshot {} not committed yet",
+        update.added_deletes().len(),
+        update.snapshot_id()
+    );
     let table = update.commit().await?;
     println!("current snapshot: {:?}", table.metadata.current_snapshot_id);
     calve.sql("SELECT count(*) FROM events").await?.show().await?;

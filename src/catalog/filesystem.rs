@@ -202,6 +202,10 @@ impl Catalog for FilesystemCatalog {
         table.create(metadata).await
     }
 
+    fn check_writable(&self, ident: &TableIdent, loaded: &LoadedTable) -> Result<()> {
+        self.table(ident)?.check_state(&loaded.metadata)
+    }
+
     async fn commit(&self, commit: TableCommit) -> Result<LoadedTable> {
         self.table(&commit.ident)?.commit(commit).await
     }

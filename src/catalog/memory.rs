@@ -155,6 +155,10 @@ impl Catalog for MemoryCatalog {
         Ok(loaded)
     }
 
+    fn check_writable(&self, _ident: &TableIdent, loaded: &LoadedTable) -> Result<()> {
+        super::metadata_file::check_compression(&loaded.metadata)
+    }
+
     async fn commit(&self, commit: TableCommit) -> Result<LoadedTable> {
         let (ident, base) = (&commit.ident, &commit.base);
         let check = |state: &State| {

@@ -105,6 +105,12 @@ pub trait Catalog: Debug + Send + Sync {
     /// Makes a table with `metadata` as its first state. `metadata.location` says where.
     async fn create_table(&self, ident: &TableIdent, metadata: TableMetadata) -> Result<LoadedTable>;
 
+    /// Whether the catalog could commit to a table in the state `loaded`; asked before a statement writes any file.
+    ///
+    /// # Errors
+    /// `Unsupported` with the reason why not.
+    fn check_writable(&self, ident: &TableIdent, loaded: &LoadedTable) -> Result<()>;
+
     /// Changes a table, in one atomic step.
     ///
     /// `Conflict` when `base` is not the current state (then [`is_stale`] holds: load again and retry) or a requirement does

@@ -51,6 +51,7 @@ fn iceberg_target(dml: &DmlStatement) -> Result<Option<IcebergTableProvider>> {
 }
 
 fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPlan> {
+    target.check_writable()?;
     match &dml.op {
         WriteOp::Insert(InsertOp::Append) => append(dml, target),
         WriteOp::Delete => delete(dml, target),

@@ -132,6 +132,20 @@ impl IcebergTableProvider {
         Self::build(table.clone(), other.current_snapshot_id, schema, self.hidden()).map(Some)
     }
 
+    /// Refuses what no statement may write to.
+    ///
+    /// # Errors
+    /// `Unsupported` when the provider reads another snapshot than the current one, when the catalog cannot commit to the
+    /// table, or when the table's properties ask for what this version does not write.
+    pub fn check_writable(&self) -> crate::Result<()> {
+        let table = &self.table;
+        if self.snapshot_id != table.metadata.current_snapshot_id {
+            return Err(Error::unsupported(format!("writing to an older snapshot of table {}", table.ident)));
+        }
+        table.catalog.check_writable(&table.ident, &table.loaded())?;
+        table.properties()?.check_writable()
+    }
+
     fn with_hidden(&self, hidden: HiddenColumns) -> crate::Result<Self> {
         Self::build(self.table.clone(), self.snapshot_id, Arc::clone(&self.columns.schema), hidden)
     }

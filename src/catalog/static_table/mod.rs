@@ -118,6 +118,11 @@ impl StaticCatalog {
         }
     }
 
+    fn read_only(&self) -> Error {
+        let reason = self.read_only_reason().unwrap_or_default();
+        Error::unsupported(format!("table {} at {} is read-only: {reason}", self.ident, self.location))
+    }
+
     fn refuse(&self, what: &str) -> Error {
         Error::unsupported(format!("{what}: {} holds the one table {}", self.location, self.ident))
     }
@@ -178,14 +183,19 @@ impl Catalog for StaticCatalog {
         Err(self.refuse("cannot create a table"))
     }
 
+    fn check_writable(&self, ident: &TableIdent, loaded: &LoadedTable) -> Result<()> {
+        self.check(ident)?;
+        match &self.state {
+            State::Versioned(table) => table.check_state(&loaded.metadata),
+            State::Pointed { .. } | State::Pinned { .. } => Err(self.read_only()),
+        }
+    }
+
     async fn commit(&self, commit: TableCommit) -> Result<LoadedTable> {
         self.check(&commit.ident)?;
-        match (&self.state, self.read_only_reason()) {
-            (State::Versioned(table), _) => table.commit(commit).await,
-            (_, reason) => {
-                let reason = reason.unwrap_or_default();
-                Err(Error::unsupported(format!("table {} at {} is read-only: {reason}", self.ident, self.location)))
-            }
+        match &self.state {
+            State::Versioned(table) => table.commit(commit).await,
+            State::Pointed { .. } | State::Pinned { .. } => Err(self.read_only()),
         }
     }
 

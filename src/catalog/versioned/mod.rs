@@ -211,7 +211,7 @@ impl VersionedTable {
     }
 
     /// Refuses states that this layout cannot hold.
-    fn check_state(&self, metadata: &TableMetadata) -> Result<()> {
+    pub(super) fn check_state(&self, metadata: &TableMetadata) -> Result<()> {
         metadata_file::check_compression(metadata)?;
         if let Some(path) = metadata.properties.get(METADATA_PATH) {
             return Err(Error::unsupported(format!(

@@ -221,6 +221,7 @@ pub(crate) async fn plan_delete(
 ) -> crate::Result<DeletePlan> {
     let mode = effective_delete_mode(table, state.config_options())?;
     let provider = IcebergTableProvider::new(table.clone())?;
+    provider.check_writable()?;
     let token = table.env.uuid();
     let source = provider_as_source(Arc::new(provider.as_target(token)?));
     let (schema, input) = row_addresses(source, table, condition.clone()).map_err(from_datafusion)?;
