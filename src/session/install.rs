@@ -15,7 +15,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::command::{CommandPlanner, CreateTableAsPlanner};
+use super::command::CommandPlanner;
 use super::registry::Catalogs;
 use super::{CalveOptions, external};
 use crate::dml::analyze::RowLevelDmlRule;
@@ -93,7 +93,7 @@ pub fn install(builder: SessionStateBuilder) -> SessionStateBuilder {
 
 /// The planners of our plan nodes, for a session with a query planner of its own.
 pub fn extension_planners() -> Vec<Arc<dyn ExtensionPlanner + Send + Sync>> {
-    vec![Arc::new(RowDeltaPlanner), Arc::new(CommandPlanner), Arc::new(CreateTableAsPlanner)]
+    vec![Arc::new(RowDeltaPlanner), Arc::new(CommandPlanner)]
 }
 
 /// DataFusion's planner with the planners of our nodes.

@@ -48,6 +48,11 @@ impl RowDeltaNode {
         Self::try_new(table, Command::Create, input, schema, Uuid::nil())
     }
 
+    /// Whether the statement creates its table.
+    pub fn creates_table(&self) -> bool {
+        self.command == Command::Create
+    }
+
     /// A statement over `input`.
     pub fn try_new(
         table: Table,

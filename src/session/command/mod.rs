@@ -9,7 +9,6 @@ mod drop_table;
 mod exec;
 mod namespace;
 mod node;
-mod staged;
 
 use std::sync::Arc;
 
@@ -17,12 +16,13 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
 
-pub(crate) use create_as::{CreateTableAsPlanner, create_table_as};
+pub(crate) use create_as::create_table_as;
 pub(crate) use definition::table_from_columns;
 pub(crate) use exec::CommandPlanner;
 pub(crate) use node::CommandNode;
 
 use crate::catalog::{Catalog, TableIdent};
+use crate::dml::logical::RowDeltaNode;
 use crate::env::Env;
 use crate::spec::table_metadata::NewTable;
 use crate::{Error, ErrorKind, Result};
@@ -104,7 +104,8 @@ impl BoundCommand {
 /// Whether a plan is one of ours that is run at once: everything but a query and DML.
 pub(crate) fn is_command(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Extension(extension) = plan else { return false };
-    extension.node.as_any().is::<CommandNode>() || extension.node.as_any().is::<create_as::CreateTableAsNode>()
+    let node = extension.node.as_any();
+    node.is::<CommandNode>() || node.downcast_ref::<RowDeltaNode>().is_some_and(RowDeltaNode::creates_table)
 }
 
 /// Whether `catalog` has the table. A table whose metadata is damaged exists.
