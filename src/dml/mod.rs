@@ -7,6 +7,7 @@
 
 pub mod analyze;
 mod delete_plan;
+pub mod guard;
 pub mod logical;
 pub mod physical;
 pub mod row_delete_planner;

@@ -2,6 +2,7 @@
 //!
 //! Reading only: the writing hooks of `TableProvider` refuse, because DataFusion gives them less than the statement said.
 
+mod as_is;
 mod bridge;
 mod catalog;
 mod definition;
@@ -12,6 +13,7 @@ pub mod scalar;
 pub mod scan;
 mod table;
 
+pub(crate) use as_is::{as_is, as_is_argument, wrap_as_is};
 pub use catalog::{IcebergCatalogProvider, IcebergSchemaProvider, namespace_of, schema_name};
 pub use definition::table_definition;
 pub use error::{from_datafusion, to_datafusion};

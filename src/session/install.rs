@@ -5,23 +5,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::catalog::Session;
-use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::Analyzer;
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use datafusion::physical_planner::ExtensionPlanner;
 
 use super::command::CommandPlanner;
 use super::registry::Catalogs;
 use super::{CalveOptions, external};
-use crate::dml::analyze::RowLevelDmlRule;
+use crate::dml::guard::{GuardedPlanner, guarded_analyzer_rules};
 use crate::dml::physical::RowDeltaPlanner;
 use crate::env::Env;
 use crate::io::FileIo;
+use crate::provider::guard_filter_pushdown;
 
 /// What the extension needs from its surroundings.
 #[derive(Debug, Clone)]
@@ -65,13 +59,13 @@ impl Extension {
         if config.get_extension::<Catalogs>().is_none() {
             config.set_extension(Arc::new(Catalogs::new(self.env, self.io)));
         }
-        let mut rules = builder.analyzer_rules().take().unwrap_or_else(|| Analyzer::new().rules);
-        // First, so that what it builds goes through type coercion like any query.
-        rules.insert(0, Arc::new(RowLevelDmlRule));
+        let analyzer_rules = builder.analyzer().take().unwrap_or_default().rules;
+        let physical_rules = builder.physical_optimizers().take().unwrap_or_default().rules;
         builder
             .with_config(config)
-            .with_analyzer_rules(rules)
-            .with_query_planner(Arc::new(CalveQueryPlanner))
+            .with_analyzer_rules(guarded_analyzer_rules(analyzer_rules))
+            .with_physical_optimizer_rules(guard_filter_pushdown(physical_rules))
+            .with_query_planner(Arc::new(GuardedPlanner::new(extension_planners())))
             .with_table_factory(external::FILE_TYPE.to_owned(), Arc::new(external::IcebergTableFactory))
     }
 }
@@ -94,21 +88,4 @@ pub fn install(builder: SessionStateBuilder) -> SessionStateBuilder {
 /// The planners of our plan nodes, for a session with a query planner of its own.
 pub fn extension_planners() -> Vec<Arc<dyn ExtensionPlanner + Send + Sync>> {
     vec![Arc::new(RowDeltaPlanner), Arc::new(CommandPlanner)]
-}
-
-/// DataFusion's planner with the planners of our nodes.
-#[derive(Debug)]
-struct CalveQueryPlanner;
-
-#[async_trait]
-impl QueryPlanner for CalveQueryPlanner {
-    async fn create_physical_plan(
-        &self,
-        logical_plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::with_extension_planners(extension_planners())
-            .create_physical_plan(logical_plan, session)
-            .await
-    }
 }

@@ -5,6 +5,7 @@ mod csv;
 mod delete;
 mod foreign_files;
 mod golden;
+mod guards;
 mod handmade;
 mod positions;
 mod scan;

@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
 use crate::dml::effective_delete_mode;
+use crate::dml::guard::{checked, guard_condition};
 use crate::dml::logical::{Command, RowDeltaNode};
 use crate::dml::strict_pruning::{Split, split};
 use crate::expr::Predicate;
@@ -191,7 +192,8 @@ fn condition_predicate(condition: &Expr, schema: &DFSchemaRef, table: &Table) ->
         })?
         .data;
     let simplifier = ExprSimplifier::new(SimplifyContext::builder().with_schema(Arc::clone(&schema)).build());
-    let simplified = simplifier.coerce(condition, &schema).and_then(|expr| simplifier.simplify(expr))?;
+    let simplified =
+        simplifier.coerce(condition, &schema).and_then(|expr| simplifier.simplify(checked(expr, &schema)?.data))?;
     Ok(to_predicate(&simplified, table.metadata.current_schema()?))
 }
 
@@ -224,6 +226,8 @@ pub(crate) async fn plan_delete(
     provider.check_writable()?;
     let token = table.env.uuid();
     let source = provider_as_source(Arc::new(provider.as_target(token)?));
+    let condition = condition.map(|condition| guarded_condition(condition, table, &source)).transpose();
+    let condition = condition.map_err(from_datafusion)?;
     let (schema, input) = row_addresses(source, table, condition.clone()).map_err(from_datafusion)?;
     let physical = state.create_physical_plan(&input).await.map_err(from_datafusion)?;
     let target = plan_target(table, condition.as_ref(), &schema, physical, token, state.config_options())
@@ -241,6 +245,16 @@ pub(crate) async fn plan_delete(
     let mut deletes = whole_file_deletes(table, &target.split.dropped).await?;
     deletes.extend(position_deletes(table, &target.split.scanned, messages.matched).await?);
     DeletePlan::new(table.clone(), target.filter, mode, deletes)
+}
+
+/// The condition as the analyzer guards it, for the choice of files must go by the same.
+fn guarded_condition(
+    condition: Expr,
+    table: &Table,
+    source: &Arc<dyn datafusion::logical_expr::TableSource>,
+) -> Result<Expr> {
+    let schema = DFSchema::try_from_qualified_schema(table.ident.name.as_str(), &source.schema())?;
+    guard_condition(condition, &schema)
 }
 
 fn row_addresses(

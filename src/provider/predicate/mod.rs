@@ -8,6 +8,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator, TryCast};
 
+use super::as_is_argument;
 use super::scalar::to_literal;
 use crate::expr::{LeafOp, Predicate};
 use crate::spec::{Literal, NestedField, PrimitiveType, Schema};
@@ -40,6 +41,9 @@ struct Converter<'a> {
 impl Converter<'_> {
     /// The rows for which `expr` is `truth`.
     fn rows(&self, expr: &Expr, truth: Truth) -> Predicate {
+        if let Some(inner) = as_is_argument(expr) {
+            return self.rows(inner, truth);
+        }
         match expr {
             Expr::Alias(alias) => self.rows(&alias.expr, truth),
             Expr::Literal(ScalarValue::Boolean(value), _) => {

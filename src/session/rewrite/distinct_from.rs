@@ -10,9 +10,40 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
 
-/// Repairs every expression below `node`.
+/// Repairs every expression below `node`, and marks the right operands that are meant as they stand.
 pub(crate) fn repair<N: VisitMut>(node: &mut N) {
+    reassociate(node);
+    let ControlFlow::Continue(()) = node.visit(&mut Mark);
+}
+
+fn reassociate<N: VisitMut>(node: &mut N) {
     let ControlFlow::Continue(()) = node.visit(&mut Repair);
+}
+
+/// Writes `a IS DISTINCT FROM (b OR c)` as `a IS DISTINCT FROM NOT NOT (b OR c)`: a plan knows no parentheses, and one with AND
+/// or OR there is refused for a writing statement, since it may come from a tree that was not repaired.
+struct Mark;
+
+impl VisitorMut for Mark {
+    type Break = std::convert::Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) = expr
+            && matches!(right.as_ref(), Expr::Nested(inner) if binding(unnested(inner)).is_some_and(|b| b != NOT))
+        {
+            let inner = std::mem::replace(right.as_mut(), placeholder());
+            let not = |e: Expr| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(e) };
+            **right = not(not(inner));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn unnested(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => unnested(inner),
+        other => other,
+    }
 }
 
 struct Repair;
@@ -162,7 +193,7 @@ mod tests {
 
     fn repaired(sql: &str) -> String {
         let mut expr = parse(sql);
-        repair(&mut expr);
+        reassociate(&mut expr);
         shape(&expr)
     }
 
@@ -221,7 +252,7 @@ mod tests {
         let sql = "SELECT CASE WHEN a IS DISTINCT FROM b OR c THEN 1 END FROM t JOIN s ON t.a IS NOT DISTINCT FROM s.a AND t.k = s.k \
                    WHERE EXISTS (SELECT 1 FROM u WHERE x IS DISTINCT FROM y AND z)";
         let mut statements = Parser::parse_sql(&GenericDialect {}, sql).unwrap();
-        repair(&mut statements);
+        reassociate(&mut statements);
         let expected = "SELECT CASE WHEN (a IS DISTINCT FROM b) OR c THEN 1 END FROM t JOIN s ON (t.a IS NOT DISTINCT FROM s.a) AND \
                         t.k = s.k WHERE EXISTS (SELECT 1 FROM u WHERE (x IS DISTINCT FROM y) AND z)";
         let mut wanted = Parser::parse_sql(&GenericDialect {}, expected).unwrap();
