@@ -13,10 +13,10 @@ mod source;
 mod statistics;
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use datafusion::common::config::{ConfigOptions, TableParquetOptions};
 use datafusion::common::{Result, exec_err};
 use datafusion::datasource::physical_plan::{
@@ -68,6 +68,8 @@ pub(crate) struct ScanContext {
 pub(crate) struct ScanColumns {
     pub(crate) schema: Arc<Schema>,
     pub(crate) table_schema: TableSchema,
+    /// Own columns by name, with all field ids.
+    pub(crate) fields: HashMap<String, FieldRef>,
     pub(crate) row_address: Option<RowAddress>,
     pub(crate) hidden: HiddenColumns,
 }
@@ -75,7 +77,9 @@ pub(crate) struct ScanColumns {
 impl ScanColumns {
     /// The columns of `schema`, and the hidden ones asked for.
     pub(crate) fn new(table: &Table, schema: Arc<Schema>, hidden: HiddenColumns) -> crate::Result<Self> {
-        let arrow = writer::arrow_schema(&schema)?;
+        let identified = writer::arrow_schema(&schema)?;
+        let arrow = Arc::new(ArrowSchema::new(identified.fields().iter().map(without_nested_ids).collect::<Fields>()));
+        let fields = identified.fields().iter().map(|f| (f.name().clone(), Arc::clone(f))).collect();
         let row_address = match hidden == HiddenColumns::default() {
             true => None,
             false => Some(RowAddress::new(&table.metadata, arrow.fields(), hidden)?),
@@ -86,7 +90,7 @@ impl ScanColumns {
                 .with_table_partition_cols(row_address.constant_fields())
                 .with_virtual_columns(row_address.virtual_fields());
         }
-        Ok(Self { schema, table_schema: builder.build(), row_address, hidden })
+        Ok(Self { schema, table_schema: builder.build(), fields, row_address, hidden })
     }
 
     /// All columns, in the order of [`ScanColumns::table_schema`].
@@ -107,6 +111,22 @@ impl ScanColumns {
         hidden.sort_by_key(rank);
         (0..own).chain(hidden).collect()
     }
+}
+
+/// `field` with the metadata of the fields in its type left out: types that differ in metadata alone do not go together in
+/// Arrow's kernels.
+fn without_nested_ids(field: &FieldRef) -> FieldRef {
+    let plain = |f: &FieldRef| {
+        let inner = without_nested_ids(f);
+        Arc::new(inner.as_ref().clone().with_metadata(HashMap::new()))
+    };
+    let data_type = match field.data_type() {
+        DataType::Struct(children) => DataType::Struct(children.iter().map(plain).collect()),
+        DataType::List(element) => DataType::List(plain(element)),
+        DataType::Map(entries, ordered) => DataType::Map(plain(entries), *ordered),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 /// What a scan leaves out of what its files hold.
@@ -150,7 +170,11 @@ pub(crate) fn scan_plan(
         table_schema: columns.table_schema.clone(),
         row_address: columns.row_address.clone(),
         target: columns.hidden.target,
-        columns: Arc::new(TableColumns { defaults: initial_defaults(&columns.schema), name_mapping }),
+        columns: Arc::new(TableColumns {
+            defaults: initial_defaults(&columns.schema),
+            fields: columns.fields.clone(),
+            name_mapping,
+        }),
         deletes: DeleteLoader::for_tasks(&table.io, tasks.iter().map(Arc::as_ref)),
         metrics: plan.metrics,
     });

@@ -54,11 +54,11 @@ impl Shape {
     /// The shape that makes `to` (a field of the table, ids in its metadata) of `from` (a field of the file, ids in its
     /// metadata).
     ///
-    /// With `relabel` the ids of `from` are not in the arrays, so nested ones have to be rebuilt even if nothing else differs.
+    /// Nested arrays are always rebuilt, which copies no value: their types name their fields without ids in the table.
     ///
     /// # Errors
     /// `DataInvalid` when the file's type is none that can be read as the table's, or a required field is missing.
-    pub(crate) fn between(from: &Field, to: &Field, defaults: &Defaults, relabel: bool) -> crate::Result<Self> {
+    pub(crate) fn between(from: &Field, to: &Field, defaults: &Defaults) -> crate::Result<Self> {
         let mismatch = || {
             Error::data_invalid(format!(
                 "column {} is {} in the file, which cannot be read as {}",
@@ -71,12 +71,9 @@ impl Shape {
             (DataType::Struct(from_children), DataType::Struct(to_children)) => {
                 let sources: Vec<Source> = to_children
                     .iter()
-                    .map(|child| Source::of(child, from_children, defaults, relabel))
+                    .map(|child| Source::of(child, from_children, defaults))
                     .collect::<crate::Result<_>>()?;
-                let same = !relabel
-                    && from.data_type() == to.data_type()
-                    && sources.iter().enumerate().all(|(i, s)| *s == Source::Child(i, Self::Same));
-                Ok(if same { Self::Same } else { Self::Struct(sources) })
+                Ok(Self::Struct(sources))
             }
             (
                 DataType::List(from_element)
@@ -86,9 +83,8 @@ impl Shape {
                 | DataType::FixedSizeList(from_element, _),
                 DataType::List(to_element),
             ) => {
-                let element = Self::between(from_element, to_element, defaults, relabel)?;
-                let same = !relabel && element == Self::Same && from.data_type() == to.data_type();
-                Ok(if same { Self::Same } else { Self::List(Box::new(element)) })
+                let element = Self::between(from_element, to_element, defaults)?;
+                Ok(Self::List(Box::new(element)))
             }
             (DataType::Map(from_entries, _), DataType::Map(to_entries, _)) => {
                 let (Some([from_key, from_value]), Some([to_key, to_value])) =
@@ -96,11 +92,9 @@ impl Shape {
                 else {
                     return Err(mismatch());
                 };
-                let key = Self::between(from_key, to_key, defaults, relabel)?;
-                let value = Self::between(from_value, to_value, defaults, relabel)?;
-                let unchanged = key == Self::Same && value == Self::Same;
-                let same = !relabel && unchanged && from.data_type() == to.data_type();
-                Ok(if same { Self::Same } else { Self::Map(Box::new(key), Box::new(value)) })
+                let key = Self::between(from_key, to_key, defaults)?;
+                let value = Self::between(from_value, to_value, defaults)?;
+                Ok(Self::Map(Box::new(key), Box::new(value)))
             }
             (a, b) if a == b && !a.is_nested() => Ok(Self::Same),
             (a, b) if reads_as(a, b) => Ok(Self::Cast),
@@ -167,12 +161,12 @@ impl Shape {
 }
 
 impl Source {
-    fn of(to: &FieldRef, from: &Fields, defaults: &Defaults, relabel: bool) -> crate::Result<Self> {
+    fn of(to: &FieldRef, from: &Fields, defaults: &Defaults) -> crate::Result<Self> {
         let Some(id) = field_id(to) else {
             return Err(Error::internal(format!("field {} of the table has no field id", to.name())));
         };
         match from.iter().position(|f| field_id(f) == Some(id)).and_then(|i| from.get(i).map(|f| (i, f))) {
-            Some((i, field)) => Ok(Self::Child(i, Shape::between(field, to, defaults, relabel)?)),
+            Some((i, field)) => Ok(Self::Child(i, Shape::between(field, to, defaults)?)),
             None => missing_value(to, id, defaults).map(Self::Constant),
         }
     }
