@@ -275,7 +275,7 @@ async fn create_table_as_is_one_commit() {
     let create = "CREATE TABLE t PARTITIONED BY (truncate(10, k)) TBLPROPERTIES ('format-version' = '3')
         AS SELECT value AS k, 'v' || value AS \"Name\" FROM generate_series(1, 25)";
     let plan = rows(&session, &format!("EXPLAIN {create}")).await;
-    assert!(plan.contains("CreateTableAsExec: table=default.t"), "{plan}");
+    assert!(plan.contains("RowDelta: create default.t"), "{plan}");
     assert!(!dir.path().join("default/t").exists());
     assert_eq!(column(&session, create).await, ["25"]);
     let table = load(&session, "t").await.unwrap();

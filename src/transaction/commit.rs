@@ -72,7 +72,7 @@ impl SnapshotUpdate {
 
     /// [`commit`](Self::commit), and what of the update turned out not to be its own doing.
     pub(crate) async fn commit_counted(self) -> Result<Committed> {
-        self.to_the_end(|update| async move { update.commit_here().await }).await
+        self.run_to_the_end(|update| async move { update.commit_here().await }).await
     }
 
     /// Creates the table that the update was made on, with this snapshot as its first; an empty update creates it empty.
@@ -82,7 +82,7 @@ impl SnapshotUpdate {
     /// `AlreadyExists` when another came first; `CommitUnknown` as for [`commit`](Self::commit). After every other error
     /// the files named as added are gone.
     pub async fn create(self) -> Result<Table> {
-        self.to_the_end(|update| async move { update.create_here().await }).await
+        self.run_to_the_end(|update| async move { update.create_here().await }).await
     }
 
     /// Deletes the files named as added, for an update that will not be committed.
@@ -93,7 +93,7 @@ impl SnapshotUpdate {
 
     /// Runs `work` as a task of its own, which goes on when the caller is dropped: a swap that was asked for must be followed
     /// up, or nobody knows which files are in use.
-    async fn to_the_end<T, F>(self, work: impl FnOnce(Self) -> F + Send) -> Result<T>
+    async fn run_to_the_end<T, F>(self, work: impl FnOnce(Self) -> F + Send) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
