@@ -56,7 +56,16 @@ fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalP
         WriteOp::Insert(InsertOp::Append) => append(dml, target),
         WriteOp::Delete => delete(dml, target),
         WriteOp::Truncate => delete_rows(dml, target, None, None),
-        other => not_impl_err!("{other} on an Iceberg table is not supported by this version of calve"),
+        other => {
+            let name = match other {
+                WriteOp::Update => "UPDATE",
+                WriteOp::MergeInto(_) => "MERGE INTO",
+                WriteOp::Insert(InsertOp::Overwrite) => "INSERT OVERWRITE",
+                WriteOp::Insert(InsertOp::Replace) => "REPLACE INTO",
+                _ => other.name(),
+            };
+            not_impl_err!("{name} on an Iceberg table is not supported by this version of calve")
+        }
     }
 }
 

@@ -56,6 +56,8 @@ fn describe(error: &DataFusionError) -> (ErrorKind, String) {
             _ => (ErrorKind::Unavailable, e.to_string()),
         },
         DataFusionError::ParquetError(e) => (ErrorKind::DataInvalid, e.to_string()),
+        // The name of a planner's rule says nothing to a user.
+        DataFusionError::Context(context, inner) if !context.contains(' ') => describe(inner),
         DataFusionError::Context(context, inner) => {
             let (kind, message) = describe(inner);
             (kind, format!("{context}: {message}"))
@@ -149,6 +151,8 @@ mod tests {
                 "expected a, found the end of the statement at line 1, column 2",
             ),
             (DataFusionError::ResourcesExhausted("x".into()), ErrorKind::Unavailable, "out of memory: x"),
+            (DataFusionError::Plan("x".into()).context("some_rule"), ErrorKind::InvalidInput, "x"),
+            (DataFusionError::Plan("x".into()).context("while reading"), ErrorKind::InvalidInput, "while reading: x"),
         ] {
             let e = from_datafusion(error);
             assert_eq!((e.kind(), e.message()), (kind, message));
