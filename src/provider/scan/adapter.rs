@@ -22,11 +22,10 @@ use crate::spec::name_mapping::NameMapping;
 /// What the files of a table have in common: how columns get their ids and what missing ones read as.
 #[derive(Debug)]
 pub(crate) struct TableColumns {
+    /// The table's columns by field id, with ids at every level.
+    pub(crate) fields: HashMap<i32, FieldRef>,
     /// Initial defaults of the schema read, by field id.
     pub(crate) defaults: Defaults,
-    /// The columns of the schema read with all field ids, by name. Outside the scan nested types carry none, because Arrow
-    /// takes types that differ in metadata for different ones.
-    pub(crate) fields: HashMap<String, FieldRef>,
     /// The table's name mapping, for files without field ids.
     pub(crate) name_mapping: Option<NameMapping>,
 }
@@ -45,13 +44,14 @@ pub(crate) struct FieldIdAdapterFactory {
 impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
         let at_file = |e: Error| e.with_context("file", &*self.location);
+        let relabel = !physical.fields().iter().any(|f| has_id(f));
         let file_columns = self.columns.with_ids(&physical).map_err(at_file)?;
         let mut columns = HashMap::with_capacity(logical.fields().len());
         for field in logical.fields() {
             let column = if is_row_number(field) {
                 physical.index_of(field.name()).map(|i| FileColumn::Same(Column::new(field.name(), i)))?
             } else {
-                self.resolve(field, &file_columns).map_err(at_file)?
+                self.resolve(field, &file_columns, relabel).map_err(at_file)?
             };
             columns.insert(field.name().clone(), column);
         }
@@ -60,8 +60,8 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
 }
 
 impl FieldIdAdapterFactory {
-    fn resolve(&self, field: &FieldRef, file_columns: &[FieldRef]) -> crate::Result<FileColumn> {
-        let Some((to, id)) = self.columns.fields.get(field.name()).and_then(|to| Some((to, field_id(to)?))) else {
+    fn resolve(&self, field: &FieldRef, file_columns: &[FieldRef], relabel: bool) -> crate::Result<FileColumn> {
+        let Some(id) = field_id(field) else {
             return Err(Error::internal(format!("column {} of the table has no field id", field.name())));
         };
         let Some((index, from)) = file_columns.iter().enumerate().find(|(_, f)| field_id(f) == Some(id)) else {
@@ -75,7 +75,10 @@ impl FieldIdAdapterFactory {
             });
         };
         let column = Column::new(from.name(), index);
-        Ok(match Shape::between(from, to, &self.columns.defaults) {
+        let to = self.columns.fields.get(&id).unwrap_or(field);
+        // What leaves the scan has no ids below the top level.
+        let relabel = relabel || field.data_type().is_nested();
+        Ok(match Shape::between(from, to, &self.columns.defaults, relabel) {
             Ok(Shape::Same) => FileColumn::Same(column),
             Ok(Shape::Cast) if is_plain_cast(from.data_type()) => FileColumn::Cast(column, Arc::clone(field)),
             Ok(shape) => FileColumn::Reshaped(column, shape, Arc::clone(field)),

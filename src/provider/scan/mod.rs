@@ -13,10 +13,10 @@ mod source;
 mod statistics;
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+use arrow::datatypes::{Fields, Schema as ArrowSchema, SchemaRef};
 use datafusion::common::config::{ConfigOptions, TableParquetOptions};
 use datafusion::common::{Result, exec_err};
 use datafusion::datasource::physical_plan::{
@@ -32,6 +32,7 @@ use uuid::Uuid;
 
 use self::adapter::TableColumns;
 use self::reader::FileIoReaderFactory;
+use self::reshape::{field_id, without_nested_ids};
 use self::row_address::RowAddress;
 pub use self::row_address::{FILE, FILE_COLUMN, HiddenColumns, PARTITION, POS, POSITION_COLUMN, SPEC_ID};
 pub use self::source::IcebergSource;
@@ -68,8 +69,8 @@ pub(crate) struct ScanContext {
 pub(crate) struct ScanColumns {
     pub(crate) schema: Arc<Schema>,
     pub(crate) table_schema: TableSchema,
-    /// Own columns by name, with all field ids.
-    pub(crate) fields: HashMap<String, FieldRef>,
+    /// The own columns with field ids at every level; those of `table_schema` have theirs at the top alone.
+    pub(crate) fields: Fields,
     pub(crate) row_address: Option<RowAddress>,
     pub(crate) hidden: HiddenColumns,
 }
@@ -77,9 +78,8 @@ pub(crate) struct ScanColumns {
 impl ScanColumns {
     /// The columns of `schema`, and the hidden ones asked for.
     pub(crate) fn new(table: &Table, schema: Arc<Schema>, hidden: HiddenColumns) -> crate::Result<Self> {
-        let identified = writer::arrow_schema(&schema)?;
-        let arrow = Arc::new(ArrowSchema::new(identified.fields().iter().map(without_nested_ids).collect::<Fields>()));
-        let fields = identified.fields().iter().map(|f| (f.name().clone(), Arc::clone(f))).collect();
+        let with_ids = writer::arrow_schema(&schema)?;
+        let arrow = Arc::new(ArrowSchema::new(with_ids.fields().iter().map(without_nested_ids).collect::<Fields>()));
         let row_address = match hidden == HiddenColumns::default() {
             true => None,
             false => Some(RowAddress::new(&table.metadata, arrow.fields(), hidden)?),
@@ -90,7 +90,7 @@ impl ScanColumns {
                 .with_table_partition_cols(row_address.constant_fields())
                 .with_virtual_columns(row_address.virtual_fields());
         }
-        Ok(Self { schema, table_schema: builder.build(), fields, row_address, hidden })
+        Ok(Self { schema, table_schema: builder.build(), fields: with_ids.fields().clone(), row_address, hidden })
     }
 
     /// All columns, in the order of [`ScanColumns::table_schema`].
@@ -111,22 +111,6 @@ impl ScanColumns {
         hidden.sort_by_key(rank);
         (0..own).chain(hidden).collect()
     }
-}
-
-/// `field` with the metadata of the fields in its type left out: types that differ in metadata alone do not go together in
-/// Arrow's kernels.
-fn without_nested_ids(field: &FieldRef) -> FieldRef {
-    let plain = |f: &FieldRef| {
-        let inner = without_nested_ids(f);
-        Arc::new(inner.as_ref().clone().with_metadata(HashMap::new()))
-    };
-    let data_type = match field.data_type() {
-        DataType::Struct(children) => DataType::Struct(children.iter().map(plain).collect()),
-        DataType::List(element) => DataType::List(plain(element)),
-        DataType::Map(entries, ordered) => DataType::Map(plain(entries), *ordered),
-        _ => return Arc::clone(field),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 /// What a scan leaves out of what its files hold.
@@ -171,8 +155,8 @@ pub(crate) fn scan_plan(
         row_address: columns.row_address.clone(),
         target: columns.hidden.target,
         columns: Arc::new(TableColumns {
+            fields: columns.fields.iter().filter_map(|f| Some((field_id(f)?, Arc::clone(f)))).collect(),
             defaults: initial_defaults(&columns.schema),
-            fields: columns.fields.clone(),
             name_mapping,
         }),
         deletes: DeleteLoader::for_tasks(&table.io, tasks.iter().map(Arc::as_ref)),

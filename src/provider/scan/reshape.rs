@@ -23,6 +23,27 @@ pub(crate) fn field_id(field: &Field) -> Option<i32> {
     field.metadata().get(PARQUET_FIELD_ID_META_KEY)?.parse().ok()
 }
 
+/// `field` with no metadata on the fields within its type.
+///
+/// DataFusion takes types that differ only there for equal and does not cast between them, but Arrow does not put their
+/// arrays together: a list of a table and one made by a query would not fit into one column.
+pub(crate) fn without_nested_ids(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_data_type(type_without_ids(field.data_type())))
+}
+
+fn type_without_ids(data_type: &DataType) -> DataType {
+    let bare = |field: &FieldRef| {
+        let data_type = type_without_ids(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(data_type).with_metadata(HashMap::new()))
+    };
+    match data_type {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(bare).collect()),
+        DataType::List(element) => DataType::List(bare(element)),
+        DataType::Map(entries, ordered) => DataType::Map(bare(entries), *ordered),
+        other => other.clone(),
+    }
+}
+
 /// Values of fields that a file lacks, by field id; a field not in it is null.
 pub(crate) type Defaults = HashMap<i32, ScalarValue>;
 
@@ -54,11 +75,11 @@ impl Shape {
     /// The shape that makes `to` (a field of the table, ids in its metadata) of `from` (a field of the file, ids in its
     /// metadata).
     ///
-    /// Nested arrays are always rebuilt, which copies no value: their types name their fields without ids in the table.
+    /// With `relabel` the ids of `from` are not in the arrays, so nested ones have to be rebuilt even if nothing else differs.
     ///
     /// # Errors
     /// `DataInvalid` when the file's type is none that can be read as the table's, or a required field is missing.
-    pub(crate) fn between(from: &Field, to: &Field, defaults: &Defaults) -> crate::Result<Self> {
+    pub(crate) fn between(from: &Field, to: &Field, defaults: &Defaults, relabel: bool) -> crate::Result<Self> {
         let mismatch = || {
             Error::data_invalid(format!(
                 "column {} is {} in the file, which cannot be read as {}",
@@ -71,9 +92,12 @@ impl Shape {
             (DataType::Struct(from_children), DataType::Struct(to_children)) => {
                 let sources: Vec<Source> = to_children
                     .iter()
-                    .map(|child| Source::of(child, from_children, defaults))
+                    .map(|child| Source::of(child, from_children, defaults, relabel))
                     .collect::<crate::Result<_>>()?;
-                Ok(Self::Struct(sources))
+                let same = !relabel
+                    && from.data_type() == to.data_type()
+                    && sources.iter().enumerate().all(|(i, s)| *s == Source::Child(i, Self::Same));
+                Ok(if same { Self::Same } else { Self::Struct(sources) })
             }
             (
                 DataType::List(from_element)
@@ -83,8 +107,9 @@ impl Shape {
                 | DataType::FixedSizeList(from_element, _),
                 DataType::List(to_element),
             ) => {
-                let element = Self::between(from_element, to_element, defaults)?;
-                Ok(Self::List(Box::new(element)))
+                let element = Self::between(from_element, to_element, defaults, relabel)?;
+                let same = !relabel && element == Self::Same && from.data_type() == to.data_type();
+                Ok(if same { Self::Same } else { Self::List(Box::new(element)) })
             }
             (DataType::Map(from_entries, _), DataType::Map(to_entries, _)) => {
                 let (Some([from_key, from_value]), Some([to_key, to_value])) =
@@ -92,9 +117,11 @@ impl Shape {
                 else {
                     return Err(mismatch());
                 };
-                let key = Self::between(from_key, to_key, defaults)?;
-                let value = Self::between(from_value, to_value, defaults)?;
-                Ok(Self::Map(Box::new(key), Box::new(value)))
+                let key = Self::between(from_key, to_key, defaults, relabel)?;
+                let value = Self::between(from_value, to_value, defaults, relabel)?;
+                let unchanged = key == Self::Same && value == Self::Same;
+                let same = !relabel && unchanged && from.data_type() == to.data_type();
+                Ok(if same { Self::Same } else { Self::Map(Box::new(key), Box::new(value)) })
             }
             (a, b) if a == b && !a.is_nested() => Ok(Self::Same),
             (a, b) if reads_as(a, b) => Ok(Self::Cast),
@@ -161,12 +188,12 @@ impl Shape {
 }
 
 impl Source {
-    fn of(to: &FieldRef, from: &Fields, defaults: &Defaults) -> crate::Result<Self> {
+    fn of(to: &FieldRef, from: &Fields, defaults: &Defaults, relabel: bool) -> crate::Result<Self> {
         let Some(id) = field_id(to) else {
             return Err(Error::internal(format!("field {} of the table has no field id", to.name())));
         };
         match from.iter().position(|f| field_id(f) == Some(id)).and_then(|i| from.get(i).map(|f| (i, f))) {
-            Some((i, field)) => Ok(Self::Child(i, Shape::between(field, to, defaults)?)),
+            Some((i, field)) => Ok(Self::Child(i, Shape::between(field, to, defaults, relabel)?)),
             None => missing_value(to, id, defaults).map(Self::Constant),
         }
     }
@@ -193,7 +220,8 @@ pub(crate) fn missing_value(to: &Field, id: i32, defaults: &Defaults) -> crate::
             to.name()
         )));
     }
-    ScalarValue::try_from(to.data_type()).map_err(|e| Error::internal("cannot make a null").with_source(e))
+    ScalarValue::try_from(&type_without_ids(to.data_type()))
+        .map_err(|e| Error::internal("cannot make a null").with_source(e))
 }
 
 /// Key and value fields of a map's entries.
