@@ -26,7 +26,6 @@ use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, WriteOp};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::analyze::RowLevelDmlRule;
-use super::logical::RowDeltaNode;
 use crate::Error;
 use crate::provider::IcebergTableProvider;
 
@@ -64,11 +63,14 @@ impl AnalyzerRule for GuardRule {
     }
 }
 
+/// Plan nodes of ours that write what their input gives.
+const WRITING_NODES: &[&str] = &["RowDelta", "CreateTableAs"];
+
 /// Whether the plan is of a statement that writes.
 pub(crate) fn writes(plan: &LogicalPlan) -> bool {
     let is_write = |node: &LogicalPlan| match node {
         LogicalPlan::Dml(_) => true,
-        LogicalPlan::Extension(extension) => extension.node.as_any().is::<RowDeltaNode>(),
+        LogicalPlan::Extension(extension) => WRITING_NODES.contains(&extension.node.name()),
         _ => false,
     };
     plan.exists(|node| Ok(is_write(node))).unwrap_or(true)

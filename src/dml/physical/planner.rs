@@ -27,6 +27,7 @@ use crate::dml::effective_delete_mode;
 use crate::dml::guard::{checked, guard_condition};
 use crate::dml::logical::{Command, RowDeltaNode};
 use crate::dml::strict_pruning::{Split, split};
+use crate::error::Error;
 use crate::expr::Predicate;
 use crate::options::CalveOptions;
 use crate::provider::predicate::to_predicate;
@@ -212,7 +213,12 @@ fn calve_options(options: &ConfigOptions) -> CalveOptions {
 /// The session option `calve.delete_mode`; `None` when unset.
 pub(crate) fn session_delete_mode(options: &ConfigOptions) -> crate::Result<Option<RowLevelMode>> {
     let text = calve_options(options).delete_mode;
-    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|choices: Error| {
+        Error::invalid_input(format!("calve.delete_mode is {text:?}; it takes: {}", choices.message()))
+    })
 }
 
 /// Plans and runs the search of a DELETE on `table`, and decides per file. Nothing is written.
