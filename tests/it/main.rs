@@ -3,6 +3,7 @@
 mod catalog;
 mod csv;
 mod delete;
+mod differential;
 mod foreign_files;
 mod golden;
 mod guards;

@@ -53,6 +53,11 @@ impl Lake {
         copy_dir(&fixtures().join("golden").join(name), &self.dir.path().join("default").join(name));
     }
 
+    /// The catalog.
+    pub fn catalog(&self) -> &Arc<dyn Catalog> {
+        &self.catalog
+    }
+
     /// Runs statements and returns the last one's rows.
     pub async fn sql(&self, text: &str) -> calve::Result<Vec<RecordBatch>> {
         run(&self.calve, text).await
