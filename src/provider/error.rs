@@ -58,6 +58,12 @@ fn describe(error: &DataFusionError) -> (ErrorKind, String) {
         DataFusionError::ParquetError(e) => (ErrorKind::DataInvalid, e.to_string()),
         // The name of a planner's rule says nothing to a user.
         DataFusionError::Context(context, inner) if !context.contains(' ') => describe(inner),
+        // Names were resolved before any rule ran: the rule has lost a column, and the statement is not at fault.
+        DataFusionError::Context(context, inner)
+            if context.starts_with("Optimizer rule ") && matches!(inner.as_ref(), DataFusionError::SchemaError(..)) =>
+        {
+            (ErrorKind::Unsupported, format!("DataFusion cannot plan this statement: {context}: {}", describe(inner).1))
+        }
         DataFusionError::Context(context, inner) => {
             let (kind, message) = describe(inner);
             (kind, format!("{context}: {message}"))
@@ -115,6 +121,8 @@ pub fn to_datafusion(error: Error) -> DataFusionError {
 mod tests {
     use std::sync::Arc;
 
+    use datafusion::common::Column;
+
     use super::*;
 
     #[test]
@@ -157,5 +165,20 @@ mod tests {
             let e = from_datafusion(error);
             assert_eq!((e.kind(), e.message()), (kind, message));
         }
+    }
+
+    #[test]
+    fn a_column_that_an_optimizer_rule_loses_is_not_the_statement_s_fault() {
+        let lost = || {
+            let field = Box::new(Column::from_name("mark"));
+            DataFusionError::SchemaError(
+                Box::new(SchemaError::FieldNotFound { field, valid_fields: Vec::new() }),
+                Box::new(None),
+            )
+        };
+        assert_eq!(from_datafusion(lost()).kind(), ErrorKind::NotFound);
+        let e = from_datafusion(lost().context("Optimizer rule 'optimize_projections' failed"));
+        assert_eq!(e.kind(), ErrorKind::Unsupported);
+        assert!(e.message().contains("optimize_projections"), "{e}");
     }
 }
