@@ -157,7 +157,7 @@ impl Scalar {
             }
             Self::Aggregate(aggregate, subquery) => {
                 let name = format!("{aggregate:?}").to_lowercase();
-                format!("(SELECT {name}({}) {})", subquery.column.sql, subquery.from_sql())
+                format!("(SELECT {name}({}) {})", subquery.column.sql, subquery.sql_from_table())
             }
         }
     }
@@ -179,7 +179,7 @@ impl Subquery {
         selected.collect()
     }
 
-    fn from_sql(&self) -> String {
+    fn sql_from_table(&self) -> String {
         let mut conditions: Vec<String> = Vec::new();
         conditions.extend(self.correlation.as_ref().map(|(inner, outer)| format!("{} = {}", inner.sql, outer.sql)));
         conditions.extend(self.filter.as_ref().map(|filter| filter.sql()));
@@ -287,9 +287,9 @@ impl Condition {
                 format!("CASE WHEN {} THEN {}{otherwise} END", when.sql(), then.sql())
             }
             Self::InSubquery(scalar, subquery) => {
-                format!("{} IN (SELECT {} {})", scalar.sql(), subquery.column.sql, subquery.from_sql())
+                format!("{} IN (SELECT {} {})", scalar.sql(), subquery.column.sql, subquery.sql_from_table())
             }
-            Self::Exists(subquery) => format!("EXISTS (SELECT {} {})", subquery.column.sql, subquery.from_sql()),
+            Self::Exists(subquery) => format!("EXISTS (SELECT {} {})", subquery.column.sql, subquery.sql_from_table()),
             Self::Negated(inner) => match inner.as_ref() {
                 Self::IsNull(scalar) => format!("{} IS NOT NULL", scalar.sql()),
                 Self::In(scalar, items) => format!("{} NOT IN ({})", scalar.sql(), list(items)),
@@ -303,10 +303,10 @@ impl Condition {
                     format!("({}) IS NOT {}", inner.sql(), wanted.to_string().to_uppercase())
                 }
                 Self::InSubquery(scalar, subquery) => {
-                    format!("{} NOT IN (SELECT {} {})", scalar.sql(), subquery.column.sql, subquery.from_sql())
+                    format!("{} NOT IN (SELECT {} {})", scalar.sql(), subquery.column.sql, subquery.sql_from_table())
                 }
                 Self::Exists(subquery) => {
-                    format!("NOT EXISTS (SELECT {} {})", subquery.column.sql, subquery.from_sql())
+                    format!("NOT EXISTS (SELECT {} {})", subquery.column.sql, subquery.sql_from_table())
                 }
                 other => format!("NOT ({})", other.sql()),
             },
