@@ -16,6 +16,9 @@ mod manifests;
 mod queue;
 mod validate;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
