@@ -107,3 +107,6 @@ pub fn decide(
         (RowLevelMode::MergeOnRead, _, DeleteGranularity::File) => Action::FilePositions,
     }
 }
+
+#[cfg(test)]
+mod tests;

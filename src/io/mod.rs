@@ -177,7 +177,10 @@ impl FileIo {
         let r = self.resolve_location(location)?;
         let want = range.end.saturating_sub(range.start);
         let got = r.store.get_range(&r.path, range.clone()).await;
-        let bytes = got.map_err(|e| store_error::convert("read", location, e, r.local))?;
+        let bytes = match got {
+            Ok(bytes) => bytes,
+            Err(e) => return Err(unread(&r, location, range.end, e).await),
+        };
         self.0.metrics.read(bytes.len() as u64);
         if bytes.len() as u64 != want {
             return Err(Error::data_invalid(format!(
@@ -194,7 +197,13 @@ impl FileIo {
     pub async fn read_ranges(&self, location: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let r = self.resolve_location(location)?;
         let got = r.store.get_ranges(&r.path, ranges).await;
-        let parts = got.map_err(|e| store_error::convert("read", location, e, r.local))?;
+        let parts = match got {
+            Ok(parts) => parts,
+            Err(e) => {
+                let end = ranges.iter().map(|range| range.end).max().unwrap_or_default();
+                return Err(unread(&r, location, end, e).await);
+            }
+        };
         self.0.metrics.read(parts.iter().map(|part| part.len() as u64).sum());
         let whole = |(part, range): (&Bytes, &Range<u64>)| part.len() as u64 == range.end.saturating_sub(range.start);
         if parts.len() != ranges.len() || !parts.iter().zip(ranges).all(whole) {
@@ -365,6 +374,20 @@ impl FileIo {
 }
 
 /// The file `object` below `dir` (whose path is `prefix`), in the spelling of `dir`.
+/// Why a range of a file could not be read: stores refuse one past the end in ways of their own.
+async fn unread(r: &ResolvedLocation, location: &str, end: u64, error: object_store::Error) -> Error {
+    let error = store_error::convert("read", location, error, r.local);
+    if error.kind() != ErrorKind::Unavailable {
+        return error;
+    }
+    match r.store.head(&r.path).await {
+        Ok(meta) if meta.size < end => {
+            Error::data_invalid(format!("{location} ends before byte {end}: it has {}", meta.size))
+        }
+        _ => error,
+    }
+}
+
 fn listed(dir: &str, prefix: &Path, object: ObjectMeta) -> Option<ListedFile> {
     let path = object.location.as_ref();
     let below =

@@ -1,6 +1,7 @@
 //! Integration tests, one binary.
 
 mod catalog;
+mod commit;
 mod csv;
 mod delete;
 mod differential;

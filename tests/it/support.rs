@@ -10,16 +10,32 @@ use arrow::util::pretty::pretty_format_batches;
 use calve::catalog::{Catalog, FilesystemCatalog, TableIdent};
 use calve::env::Env;
 use calve::io::FileIo;
-use calve::provider::IcebergCatalogProvider;
 use calve::session::{Calve, install};
 use calve::table::Table;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tempfile::TempDir;
 
+/// The folder of a warehouse.
+pub enum Folder {
+    /// Goes with the value.
+    Own(TempDir),
+    /// Stays.
+    Others(PathBuf),
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Own(dir) => dir.path(),
+            Self::Others(path) => path,
+        }
+    }
+}
+
 /// Catalog `lake` with namespace `default`, both current, over a folder that goes with the value.
 pub struct Lake {
-    pub dir: TempDir,
+    pub dir: Folder,
     pub calve: Calve,
     catalog: Arc<dyn Catalog>,
 }
@@ -36,7 +52,15 @@ impl Lake {
 
     /// An empty warehouse under a session of `config`. Locations in the golden warehouse lead to its `default` namespace.
     pub async fn with_config(config: SessionConfig) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::open(Folder::Own(tempfile::tempdir().unwrap()), config).await
+    }
+
+    /// A session of its own over the warehouse in `dir`, with nothing cached.
+    pub async fn at(dir: &Path) -> Self {
+        Self::open(Folder::Others(dir.to_path_buf()), SessionConfig::new()).await
+    }
+
+    async fn open(dir: Folder, config: SessionConfig) -> Self {
         let warehouse = dir.path().to_str().unwrap();
         let io = FileIo::builder()
             .with_location_map("file:/warehouse/golden", &format!("{warehouse}/default"))
@@ -85,9 +109,9 @@ impl Lake {
 pub fn session(catalog: Arc<dyn Catalog>, config: SessionConfig) -> Calve {
     let config = config.with_default_catalog_and_schema("lake", "default").with_information_schema(true);
     let state = install(SessionStateBuilder::new().with_default_features().with_config(config)).build();
-    let ctx = SessionContext::new_with_state(state);
-    ctx.register_catalog("lake", Arc::new(IcebergCatalogProvider::new(catalog, Env::system())));
-    Calve::new(ctx).unwrap()
+    let calve = Calve::new(SessionContext::new_with_state(state)).unwrap();
+    calve.register_catalog("lake", catalog);
+    calve
 }
 
 /// Runs statements in a session and returns the last one's rows.
