@@ -108,6 +108,9 @@ impl Catalog for TrickCatalog {
     fn file_io(&self) -> &FileIo {
         self.inner.file_io()
     }
+    fn check_writable(&self, ident: &TableIdent, loaded: &LoadedTable) -> Result<()> {
+        self.inner.check_writable(ident, loaded)
+    }
 }
 
 /// A warehouse in memory with one table, `ns.t`.
