@@ -213,7 +213,7 @@ async fn encrypted_files_are_refused() {
 
 #[tokio::test]
 async fn files_in_formats_we_do_not_read_are_refused() {
-    for (name, format) in [("fmt_orc", "ORC"), ("fmt_avro", "Avro"), ("fmt_mixed", "")] {
+    for (name, format) in [("fmt_orc", "orc"), ("fmt_avro", "avro"), ("fmt_mixed", "")] {
         let lake = Lake::new().await;
         lake.copy_golden(name);
         let before = files_below(lake.dir.path());
@@ -221,7 +221,7 @@ async fn files_in_formats_we_do_not_read_are_refused() {
         for statement in [format!("SELECT * FROM {name}"), format!("DELETE FROM {name} WHERE abs({column}) % 2 = 1")] {
             let error = lake.sql(&statement).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{statement}: {error}");
-            assert!(error.to_string().contains(format), "{statement}: {error}");
+            assert!(error.to_string().to_lowercase().contains(format), "{statement}: {error}");
             assert_eq!(files_below(lake.dir.path()), before, "{statement}");
         }
     }
