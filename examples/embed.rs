@@ -7,7 +7,6 @@ use std::sync::Arc;
 use calve::catalog::{Catalog, FilesystemCatalog};
 use calve::env::Env;
 use calve::io::FileIo;
-use calve::provider::IcebergCatalogProvider;
 use calve::session::{Calve, install};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -24,9 +23,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The extension is installed while the session is built: a rule added later would run too late.
     let config = SessionConfig::new().with_default_catalog_and_schema("lake", "shop").with_information_schema(true);
     let state = install(SessionStateBuilder::new().with_default_features().with_config(config)).build();
-    let ctx = SessionContext::new_with_state(state);
-    ctx.register_catalog("lake", Arc::new(IcebergCatalogProvider::new(catalog, Env::system())));
-    let calve = Calve::new(ctx)?;
+    let calve = Calve::new(SessionContext::new_with_state(state))?;
+    calve.register_catalog("lake", catalog);
 
     // `Calve::sql` takes every statement; plain `SessionContext::sql` those that DataFusion can plan.
     for statement in [

@@ -8,7 +8,6 @@ use calve::catalog::{Catalog, FilesystemCatalog, TableIdent};
 use calve::dml::plan_delete;
 use calve::env::Env;
 use calve::io::FileIo;
-use calve::provider::IcebergCatalogProvider;
 use calve::session::{Calve, install};
 use calve::table::Table;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -23,9 +22,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     catalog.create_namespace(&["shop".to_string()], true).await?;
     let config = SessionConfig::new().with_default_catalog_and_schema("lake", "shop");
     let state = install(SessionStateBuilder::new().with_default_features().with_config(config)).build();
-    let ctx = SessionContext::new_with_state(state);
-    ctx.register_catalog("lake", Arc::new(IcebergCatalogProvider::new(Arc::clone(&catalog), Env::system())));
-    let calve = Calve::new(ctx)?;
+    let calve = Calve::new(SessionContext::new_with_state(state))?;
+    calve.register_catalog("lake", Arc::clone(&catalog));
     for statement in [
         "CREATE TABLE events (id BIGINT, day DATE) PARTITIONED BY (day)
          TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')",
