@@ -218,6 +218,8 @@ impl Lake {
 fn metadata(version: u8, properties: &[(&str, &str)]) -> TableMetadata {
     let mut all = BTreeMap::from([
         ("commit.retry.min-wait-ms", "1"),
+        // Others that come in between must not wait long for the place in the queue of the commit they overtake.
+        ("commit.retry.max-wait-ms", "5"),
         ("commit.status-check.num-retries", "1"),
         ("commit.status-check.min-wait-ms", "1"),
     ]);
