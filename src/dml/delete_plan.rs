@@ -264,12 +264,15 @@ pub async fn live_positions(table: &Table, task: &FileScanTask) -> Result<Positi
 }
 
 /// Deletes of whole files: each one's old deletes are read, the data file is not.
-pub(crate) async fn whole_file_deletes(table: &Table, tasks: &[Arc<FileScanTask>]) -> Result<Vec<RowDelete>> {
-    let loader = DeleteLoader::new(&table.io);
+pub(crate) async fn whole_file_deletes(
+    table: &Table,
+    loader: &DeleteLoader,
+    tasks: &[Arc<FileScanTask>],
+) -> Result<Vec<RowDelete>> {
     let name = table.ident.to_string();
     futures::stream::iter(tasks.iter().cloned())
         .map(|task| {
-            let (loader, name) = (&loader, &name);
+            let name = &name;
             async move {
                 if !task.deletes.equality.is_empty() {
                     task.check_readable(name)?;
@@ -283,23 +286,25 @@ pub(crate) async fn whole_file_deletes(table: &Table, tasks: &[Arc<FileScanTask>
         .await
 }
 
-/// Deletes of the positions found by a scan.
+/// Deletes of the positions found by a scan, in the order of its `tasks`. `loader` is the scan's, which has the old deletes
+/// of every file that it opened.
 pub(crate) async fn position_deletes(
-    table: &Table,
+    loader: &DeleteLoader,
     tasks: &[Arc<FileScanTask>],
     mut matched: HashMap<String, PositionBitmap>,
 ) -> Result<Vec<RowDelete>> {
-    let loader = DeleteLoader::new(&table.io);
-    let mut deletes = Vec::with_capacity(matched.len());
-    for task in tasks {
-        if let Some(positions) = matched.remove(&*task.data_file.file_path) {
-            let existing = loader.deleted_positions(task).await?;
-            deletes.push(RowDelete::of_positions(FileScanTask::clone(task), positions, existing));
-        }
+    let touched = tasks.iter().filter_map(|task| Some((Arc::clone(task), matched.remove(&*task.data_file.file_path)?)));
+    let touched: Vec<_> = touched.collect();
+    if let Some(path) = matched.into_keys().next() {
+        return Err(Error::new(ErrorKind::Internal, "a matched row lies in a file that was not scanned")
+            .with_context("file", path));
     }
-    match matched.into_keys().next() {
-        None => Ok(deletes),
-        Some(path) => Err(Error::new(ErrorKind::Internal, "a matched row lies in a file that was not scanned")
-            .with_context("file", path)),
-    }
+    futures::stream::iter(touched)
+        .map(|(task, positions)| async move {
+            let existing = loader.deleted_positions(&task).await?;
+            Ok(RowDelete::of_positions((*task).clone(), positions, existing))
+        })
+        .buffered(CONCURRENCY)
+        .try_collect()
+        .await
 }

@@ -25,7 +25,7 @@ use futures::StreamExt;
 use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
 use crate::dml::row_delete_planner::Action;
 use crate::expr::Predicate;
-use crate::scan::FileScanTask;
+use crate::scan::{DeleteLoader, FileScanTask};
 use crate::spec::properties::RowLevelMode;
 use crate::table::Table;
 use crate::transaction::SnapshotUpdate;
@@ -52,6 +52,8 @@ pub(super) struct DeleteStatement {
     pub(super) dropped: Vec<Arc<FileScanTask>>,
     pub(super) scanned: Vec<Arc<FileScanTask>>,
     pub(super) pruned: u64,
+    /// The scan's, so that old deletes are read once a statement.
+    pub(super) deletes: Arc<DeleteLoader>,
 }
 
 /// Commits a statement.
@@ -238,8 +240,8 @@ impl Run {
     }
 
     async fn delete(&self, statement: &DeleteStatement, messages: Messages) -> crate::Result<u64> {
-        let mut deletes = whole_file_deletes(&self.table, &statement.dropped).await?;
-        deletes.extend(position_deletes(&self.table, &statement.scanned, messages.matched).await?);
+        let mut deletes = whole_file_deletes(&self.table, &statement.deletes, &statement.dropped).await?;
+        deletes.extend(position_deletes(&statement.deletes, &statement.scanned, messages.matched).await?);
         let plan = DeletePlan::new(self.table.clone(), statement.filter.clone(), statement.mode, deletes)?;
         for (name, action) in [
             ("files_dropped", Action::Drop),

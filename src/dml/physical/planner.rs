@@ -32,7 +32,7 @@ use crate::expr::Predicate;
 use crate::options::CalveOptions;
 use crate::provider::predicate::to_predicate;
 use crate::provider::{FILE_COLUMN, IcebergScan, IcebergTableProvider, POSITION_COLUMN, from_datafusion};
-use crate::scan::FileScanTask;
+use crate::scan::{DeleteLoader, FileScanTask};
 use crate::spec::properties::RowLevelMode;
 use crate::table::Table;
 
@@ -91,6 +91,7 @@ impl ExtensionPlanner for RowDeltaPlanner {
                     dropped: target.split.dropped,
                     scanned: target.split.scanned,
                     pruned: target.split.pruned,
+                    deletes: target.deletes,
                 };
                 CommitExec::new(table, Statement::Delete(Arc::new(statement)), writer, handover)
             }
@@ -104,6 +105,7 @@ struct Target {
     input: Arc<dyn ExecutionPlan>,
     filter: Predicate,
     split: Split,
+    deletes: Arc<DeleteLoader>,
 }
 
 fn plan_target(
@@ -122,7 +124,8 @@ fn plan_target(
     let Some(scan) = find_scan(&input, token) else {
         // The optimizer proved that nothing matches and removed the scan.
         let input = Arc::new(EmptyExec::new(input.schema()));
-        return Ok(Target { input, filter, split: Split::default() });
+        let deletes = Arc::new(DeleteLoader::new(&table.io));
+        return Ok(Target { input, filter, split: Split::default(), deletes });
     };
     let mut files = split(scan.tasks, &filter, &table.metadata, strict);
     files.pruned += scan.pruned;
@@ -133,19 +136,24 @@ fn plan_target(
     } else {
         replace_scan(input, token, &files.scanned)?
     };
-    Ok(Target { input, filter, split: files })
+    Ok(Target { input, filter, split: files, deletes: scan.deletes })
 }
 
 struct TargetScan {
     tasks: Vec<Arc<FileScanTask>>,
     pruned: u64,
+    deletes: Arc<DeleteLoader>,
 }
 
 fn find_scan(plan: &Arc<dyn ExecutionPlan>, token: Uuid) -> Option<TargetScan> {
     if let Some(scan) = IcebergScan::of(plan.as_ref())
         && scan.target() == Some(token)
     {
-        return Some(TargetScan { tasks: scan.tasks().to_vec(), pruned: scan.metrics().data_files_pruned });
+        return Some(TargetScan {
+            tasks: scan.tasks().to_vec(),
+            pruned: scan.metrics().data_files_pruned,
+            deletes: Arc::clone(scan.deletes()),
+        });
     }
     plan.children().into_iter().find_map(|child| find_scan(child, token))
 }
@@ -248,8 +256,8 @@ pub(crate) async fn plan_delete(
     for batch in collect(writer, state.task_ctx()).await.map_err(from_datafusion)? {
         messages.absorb(&batch, &table.metadata)?;
     }
-    let mut deletes = whole_file_deletes(table, &target.split.dropped).await?;
-    deletes.extend(position_deletes(table, &target.split.scanned, messages.matched).await?);
+    let mut deletes = whole_file_deletes(table, &target.deletes, &target.split.dropped).await?;
+    deletes.extend(position_deletes(&target.deletes, &target.split.scanned, messages.matched).await?);
     DeletePlan::new(table.clone(), target.filter, mode, deletes)
 }
 

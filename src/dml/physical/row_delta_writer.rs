@@ -200,9 +200,16 @@ fn gather_batch(batch: &RecordBatch, messages: &mut Messages) -> Result<()> {
 }
 
 fn add_positions(bitmap: &mut PositionBitmap, positions: &[i64]) -> Result<()> {
-    for position in positions {
-        let position = u64::try_from(*position).map_err(|_| internal_datafusion_err!("negative row position"))?;
-        bitmap.insert(position);
+    let mut rest = positions;
+    while let Some(first) = rest.first() {
+        // Rows that lie together go in together.
+        let length = rest.iter().zip(*first..).take_while(|(position, next)| **position == *next).count();
+        let start = u64::try_from(*first).map_err(|_| internal_datafusion_err!("negative row position"))?;
+        match length {
+            1 => _ = bitmap.insert(start),
+            _ => bitmap.insert_range(start..start + length as u64),
+        }
+        rest = rest.get(length..).unwrap_or_default();
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ pub(crate) struct ScanContext {
     /// The token of the writing statement whose target this scan is.
     pub(crate) target: Option<Uuid>,
     pub(crate) columns: Arc<TableColumns>,
-    pub(crate) deletes: DeleteLoader,
+    pub(crate) deletes: Arc<DeleteLoader>,
     pub(crate) metrics: ScanPlanMetrics,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn scan_plan(
             defaults: initial_defaults(&columns.schema),
             name_mapping,
         }),
-        deletes: DeleteLoader::for_tasks(&table.io, tasks.iter().map(Arc::as_ref)),
+        deletes: Arc::new(DeleteLoader::for_tasks(&table.io, tasks.iter().map(Arc::as_ref))),
         metrics: plan.metrics,
     });
 
@@ -282,7 +282,7 @@ impl<'a> IcebergScan<'a> {
     }
 
     /// Loads the deletes of this scan's files, each once.
-    pub fn deletes(&self) -> &'a DeleteLoader {
+    pub fn deletes(&self) -> &'a Arc<DeleteLoader> {
         &self.source.context().deletes
     }
 
