@@ -18,5 +18,5 @@ pub use catalog::{IcebergCatalogProvider, IcebergSchemaProvider, namespace_of, s
 pub use definition::table_definition;
 pub use error::{from_datafusion, to_datafusion};
 pub use guard::{FilterPushdownGuard, guard_filter_pushdown};
-pub use scan::{FILE_COLUMN, HiddenColumns, IcebergScan, IcebergSource, POSITION_COLUMN};
+pub use scan::{FILE_COLUMN, HiddenColumns, IcebergScan, IcebergSource, POSITION_COLUMN, ROW_ID_COLUMN};
 pub use table::IcebergTableProvider;

@@ -9,6 +9,7 @@ mod foreign_files;
 mod golden;
 mod guards;
 mod handmade;
+mod lineage;
 mod positions;
 mod scan;
 #[cfg(feature = "cli")]

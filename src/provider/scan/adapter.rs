@@ -10,7 +10,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::physical_expr::expressions::{CastExpr, Column, lit};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, case, is_not_null, lit};
 use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
 use datafusion::physical_plan::PhysicalExpr;
 use parquet::arrow::{PARQUET_FIELD_ID_META_KEY, RowNumber};
@@ -18,6 +19,7 @@ use parquet::arrow::{PARQUET_FIELD_ID_META_KEY, RowNumber};
 use super::reshape::{Defaults, ReshapeExpr, Shape, entry_fields, field_id, missing_value};
 use crate::Error;
 use crate::spec::name_mapping::NameMapping;
+use crate::writer::{LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID_FIELD_ID};
 
 /// What the files of a table have in common: how columns get their ids and what missing ones read as.
 #[derive(Debug)]
@@ -37,8 +39,19 @@ pub(crate) struct FieldIdAdapterFactory {
     pub(crate) columns: Arc<TableColumns>,
     /// Identity partition values of the file, by source field id, in the table's types.
     pub(crate) constants: HashMap<i32, ScalarValue>,
+    /// What rows of the file inherit that store no lineage of their own.
+    pub(crate) lineage: FileLineage,
     /// Location of the file, for messages.
     pub(crate) location: Arc<str>,
+}
+
+/// What a file gives its rows in format version 3; a file from before the upgrade gives nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileLineage {
+    /// Id of the file's first row.
+    pub(crate) first_row_id: Option<i64>,
+    /// The file's data sequence number.
+    pub(crate) sequence_number: i64,
 }
 
 impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
@@ -50,6 +63,8 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
         for field in logical.fields() {
             let column = if is_row_number(field) {
                 physical.index_of(field.name()).map(|i| FileColumn::Same(Column::new(field.name(), i)))?
+            } else if matches!(field_id(field), Some(ROW_ID_FIELD_ID | LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID)) {
+                self.lineage(field, &file_columns)?
             } else {
                 self.resolve(field, &file_columns, relabel).map_err(at_file)?
             };
@@ -60,6 +75,31 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
 }
 
 impl FieldIdAdapterFactory {
+    /// What the file stores, and where that is null, what its rows inherit.
+    fn lineage(&self, field: &FieldRef, file_columns: &[FieldRef]) -> Result<FileColumn> {
+        let at = |is: &dyn Fn(&Field) -> bool| {
+            let found = file_columns.iter().enumerate().find(|(_, f)| is(f));
+            found.map(|(index, f)| Arc::new(Column::new(f.name(), index)) as Arc<dyn PhysicalExpr>)
+        };
+        let inherited: Option<Arc<dyn PhysicalExpr>> = match self.lineage.first_row_id {
+            None => None,
+            Some(first) if field_id(field) == Some(ROW_ID_FIELD_ID) => {
+                let Some(position) = at(&is_row_number) else { return internal_err!("the scan has no row positions") };
+                Some(Arc::new(BinaryExpr::new(position, Operator::Plus, lit(first))))
+            }
+            Some(_) => Some(lit(self.lineage.sequence_number)),
+        };
+        let stored = at(&|f| field_id(f) == field_id(field));
+        Ok(match (stored, inherited) {
+            (None, None) => FileColumn::Constant(ScalarValue::Int64(None)),
+            (Some(only), None) | (None, Some(only)) => FileColumn::Made(only),
+            (Some(stored), Some(inherited)) => {
+                let has_own = is_not_null(Arc::clone(&stored))?;
+                FileColumn::Made(case(None, vec![(has_own, stored)], Some(inherited))?)
+            }
+        })
+    }
+
     fn resolve(&self, field: &FieldRef, file_columns: &[FieldRef], relabel: bool) -> crate::Result<FileColumn> {
         let Some(id) = field_id(field) else {
             return Err(Error::internal(format!("column {} of the table has no field id", field.name())));
@@ -189,6 +229,8 @@ enum FileColumn {
     Cast(Column, FieldRef),
     Reshaped(Column, Shape, FieldRef),
     Constant(ScalarValue),
+    /// Computed from columns of the file.
+    Made(Arc<dyn PhysicalExpr>),
     /// Only an error if the column is read.
     Unreadable(Error),
 }
@@ -214,6 +256,7 @@ impl PhysicalExprAdapter for FieldIdAdapter {
                     Arc::new(ReshapeExpr::new(Arc::new(c.clone()), shape.clone(), Arc::clone(field)))
                 }
                 Some(FileColumn::Constant(value)) => lit(value.clone()),
+                Some(FileColumn::Made(expr)) => Arc::clone(expr),
                 Some(FileColumn::Unreadable(e)) => return Err(e.duplicate().into()),
                 None => return internal_err!("column {} is not in the schema of the scan", column.name()),
             };

@@ -34,7 +34,9 @@ use self::adapter::TableColumns;
 use self::reader::FileIoReaderFactory;
 use self::reshape::{field_id, without_nested_ids};
 use self::row_address::RowAddress;
-pub use self::row_address::{FILE, FILE_COLUMN, HiddenColumns, PARTITION, POS, POSITION_COLUMN, SPEC_ID};
+pub use self::row_address::{
+    FILE, FILE_COLUMN, HiddenColumns, PARTITION, POS, POSITION_COLUMN, ROW_ID_COLUMN, SPEC_ID,
+};
 pub use self::source::IcebergSource;
 use self::source::{safe_conjunction, source_of};
 use super::scalar::to_scalar;
@@ -47,6 +49,19 @@ use crate::writer;
 
 /// Table property with the name mapping.
 const NAME_MAPPING: &str = "schema.name-mapping.default";
+
+/// The hidden columns in the order users see them.
+const DISPLAY_ORDER: [&str; 9] = [
+    FILE,
+    POS,
+    SPEC_ID,
+    PARTITION,
+    writer::ROW_ID,
+    writer::LAST_UPDATED_SEQUENCE_NUMBER,
+    FILE_COLUMN,
+    POSITION_COLUMN,
+    ROW_ID_COLUMN,
+];
 
 /// What all partitions and files of a scan share.
 pub(crate) struct ScanContext {
@@ -84,7 +99,9 @@ impl ScanColumns {
             true => None,
             false => Some(RowAddress::new(&table.metadata, arrow.fields(), hidden)?),
         };
-        let mut builder = TableSchema::builder(arrow);
+        let stored = row_address.iter().flat_map(RowAddress::stored_fields);
+        let file_fields: Fields = arrow.fields().iter().cloned().chain(stored).collect();
+        let mut builder = TableSchema::builder(Arc::new(ArrowSchema::new(file_fields)));
         if let Some(row_address) = &row_address {
             builder = builder
                 .with_table_partition_cols(row_address.constant_fields())
@@ -99,14 +116,14 @@ impl ScanColumns {
     }
 
     /// Positions in [`ScanColumns::arrow_schema`] in the order users see: own columns, `_file`, `_pos`, the other hidden
-    /// columns. (DataFusion wants those that the reader makes last.)
+    /// columns. (DataFusion wants those that a file may store first and those that the reader makes last.)
     pub(crate) fn display_order(&self) -> Vec<usize> {
         let own = self.schema.fields.fields.len();
         let fields = self.arrow_schema().fields();
         let mut hidden: Vec<usize> = (own..fields.len()).collect();
         let rank = |i: &usize| {
             let name = fields.get(*i).map(|f| f.name().as_str());
-            [FILE, POS, SPEC_ID, PARTITION, FILE_COLUMN, POSITION_COLUMN].iter().position(|n| Some(*n) == name)
+            DISPLAY_ORDER.iter().position(|n| Some(*n) == name)
         };
         hidden.sort_by_key(rank);
         (0..own).chain(hidden).collect()

@@ -16,7 +16,7 @@ use object_store::ObjectStore;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::ScanContext;
-use super::adapter::FieldIdAdapterFactory;
+use super::adapter::{FieldIdAdapterFactory, FileLineage};
 use super::file::ScanFile;
 use crate::Error;
 use crate::provider::error::from_datafusion;
@@ -79,6 +79,10 @@ impl Opener {
         let adapter = FieldIdAdapterFactory {
             columns: Arc::clone(&self.context.columns),
             constants: self.context.identity_constants(task),
+            lineage: FileLineage {
+                first_row_id: task.data_file.first_row_id.and_then(|id| i64::try_from(id).ok()),
+                sequence_number: task.sequence_number,
+            },
             location: Arc::clone(&task.data_file.file_path),
         };
         let config =

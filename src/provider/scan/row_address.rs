@@ -1,19 +1,24 @@
-//! The hidden columns: where each row lies.
+//! The hidden columns: where each row lies, and which row it is.
 //!
 //! `_file`, `_spec_id` and `_partition` are the same for all rows of a file, so they cost nothing; `_pos` is the row's
-//! position in its file before any delete, from 0, whatever was pruned, skipped or split (bug-catalogue C2).
+//! position in its file before any delete, from 0, whatever was pruned, skipped or split (bug-catalogue C2). `_row_id` and
+//! `_last_updated_sequence_number` (format version 3) are those stored in the file, else those the file gives its rows (spec
+//! section "Row Lineage").
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, ScalarValue};
-use parquet::arrow::RowNumber;
+use parquet::arrow::{PARQUET_FIELD_ID_META_KEY, RowNumber};
 use uuid::Uuid;
 
 use crate::provider::scalar::to_scalar;
-use crate::spec::{DataFile, PartitionSpec, PrimitiveType, TableMetadata, Transform};
-use crate::writer;
+use crate::spec::{DataFile, FormatVersion, PartitionSpec, PrimitiveType, TableMetadata, Transform};
+use crate::writer::{
+    self, LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID, ROW_ID_FIELD_ID,
+};
 
 /// Location of the data file, as recorded.
 pub const FILE: &str = "_file";
@@ -29,12 +34,16 @@ pub const FILE_COLUMN: &str = "__calve_file";
 /// Position of the row in its file, for the operators of a writing statement.
 pub const POSITION_COLUMN: &str = "__calve_pos";
 
+/// Id of the row, Int64, null where it has none, for the operators of a writing statement on a format version 3 table.
+pub const ROW_ID_COLUMN: &str = "__calve_row_id";
+
 /// Which columns a scan offers besides the table's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HiddenColumns {
-    /// `_file`, `_pos`, `_spec_id` and `_partition`, for users.
+    /// `_file`, `_pos`, `_spec_id`, `_partition`, `_row_id` and `_last_updated_sequence_number`, for users.
     pub named: bool,
-    /// [`FILE_COLUMN`] and [`POSITION_COLUMN`], for the writing statement whose target's scan this token marks.
+    /// [`FILE_COLUMN`], [`POSITION_COLUMN`] and, in format version 3, [`ROW_ID_COLUMN`], for the writing statement whose
+    /// target's scan this token marks.
     pub target: Option<Uuid>,
 }
 
@@ -49,7 +58,10 @@ pub(crate) struct RowAddress {
     spec_id: bool,
     partition: Option<Vec<PartitionColumn>>,
     pos: bool,
+    row_id: bool,
+    sequence_number: bool,
     target: bool,
+    target_row_id: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -66,8 +78,13 @@ impl RowAddress {
     /// `Unsupported` when a column of the table has the name of one that a writing statement needs.
     pub(crate) fn new(metadata: &TableMetadata, taken: &Fields, hidden: HiddenColumns) -> crate::Result<Self> {
         let free = |name: &str| hidden.named && taken.find(name).is_none();
+        let lineage = metadata.format_version >= FormatVersion::V3;
+        let pos = free(POS);
+        // Ids are made from positions.
+        let has_ids = lineage && (pos || hidden.target.is_some());
         if hidden.target.is_some()
-            && let Some(name) = [FILE_COLUMN, POSITION_COLUMN].into_iter().find(|name| taken.find(name).is_some())
+            && let Some(name) =
+                [FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN].into_iter().find(|name| taken.find(name).is_some())
         {
             return Err(crate::Error::unsupported(format!("writing to a table with a column named {name}; rename it")));
         }
@@ -75,9 +92,28 @@ impl RowAddress {
             file: free(FILE),
             spec_id: free(SPEC_ID),
             partition: if free(PARTITION) { partition_columns(metadata)? } else { None },
-            pos: free(POS),
+            pos,
+            row_id: has_ids && free(ROW_ID),
+            sequence_number: lineage && free(LAST_UPDATED_SEQUENCE_NUMBER),
             target: hidden.target.is_some(),
+            target_row_id: lineage && hidden.target.is_some(),
         })
+    }
+
+    /// Columns that a file may store, with their field ids.
+    pub(crate) fn stored_fields(&self) -> Vec<FieldRef> {
+        [
+            (self.row_id, ROW_ID, ROW_ID_FIELD_ID),
+            (self.sequence_number, LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID),
+            (self.target_row_id, ROW_ID_COLUMN, ROW_ID_FIELD_ID),
+        ]
+        .into_iter()
+        .filter(|(offered, ..)| *offered)
+        .map(|(_, name, id)| {
+            let id = HashMap::from([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())]);
+            Arc::new(Field::new(name, DataType::Int64, true).with_metadata(id))
+        })
+        .collect()
     }
 
     /// Columns with one value per file.

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, not_impl_err};
@@ -28,7 +28,9 @@ use object_store::ObjectStore;
 
 use super::ScanContext;
 use super::morsel::ScanMorselizer;
+use super::reshape::field_id;
 use crate::scan::FileScanTask;
+use crate::writer::{LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID_FIELD_ID};
 
 /// Reads the live rows of an Iceberg table's data files.
 #[derive(Clone)]
@@ -89,15 +91,19 @@ impl IcebergSource {
 }
 
 /// Whether DataFusion's Parquet source evaluates and prunes by `filter` rightly: only flat columns that are stored and
-/// are not floating-point.
+/// are not floating-point. Those of row lineage may be made from positions, which no filter of the reader sees.
 pub(crate) fn prunes_safely(filter: &Arc<dyn PhysicalExpr>, schema: &TableSchema) -> bool {
     let stored: &Schema = schema.schema_without_virtual_columns();
     collect_columns(filter).iter().all(|column| {
         stored
             .fields()
             .get(column.index())
-            .is_some_and(|field| field.name() == column.name() && is_safe(field.data_type()))
+            .is_some_and(|field| field.name() == column.name() && is_safe(field.data_type()) && !is_lineage(field))
     })
+}
+
+fn is_lineage(field: &Field) -> bool {
+    matches!(field_id(field), Some(ROW_ID_FIELD_ID | LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID))
 }
 
 fn is_safe(data_type: &DataType) -> bool {

@@ -1,6 +1,6 @@
 //! Names of columns: hidden columns and the fallback on case.
 //!
-//! - A statement that names `_file`, `_pos`, `_spec_id` or `_partition` of an Iceberg table reads the table's `$rows` twin,
+//! - A statement that names a hidden column (`_file`, `_pos`, …) of an Iceberg table reads the table's `$rows` twin,
 //!   where these are ordinary columns; every `*` over it leaves them out. A table that owns a column of such a name keeps it.
 //! - An unquoted name that no column in scope has as it is folded, but one column of an Iceberg table has but for case,
 //!   means that column; with several candidates in one table it is an error.
@@ -24,7 +24,8 @@ use super::relations::{
 use crate::{Error, Result};
 
 /// Names that a hidden column may have; which ones a table has, `$rows` says.
-pub(crate) const HIDDEN_COLUMNS: [&str; 4] = ["_file", "_pos", "_spec_id", "_partition"];
+pub(crate) const HIDDEN_COLUMNS: [&str; 6] =
+    ["_file", "_pos", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"];
 
 /// Suffix of the table that shows the hidden columns.
 pub(crate) const ROWS_SUFFIX: &str = "$rows";
