@@ -5,11 +5,13 @@
 //! level.
 
 mod arrow_to;
+mod avro;
 mod evolve;
 mod primitive;
 
 #[cfg(test)]
 pub(crate) use arrow_to::UTC;
 pub use arrow_to::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
+pub(crate) use avro::AvroFile;
 pub(crate) use evolve::FileColumns;
 pub(crate) use primitive::{cast_primitive, checked, plain};

@@ -138,7 +138,7 @@ impl DeletePlan {
                     let mut writer = DeletionVectorWriter::new(&self.table, 0, 0)?;
                     for delete in &deletes {
                         let file = &delete.task.data_file;
-                        writer.add(&file.file_path, &file.partition_key(), &delete.all_positions()).await?;
+                        writer.add(&file.file_path, &file.partition_key(), &delete.vector_positions()).await?;
                     }
                     writer.finish().await?.into_iter().for_each(|file| update.add_delete(file));
                 }
@@ -172,7 +172,7 @@ impl DeletePlan {
                 deletes: FileDeletes { positions: delete.superseded.clone().into(), ..FileDeletes::default() },
                 ..delete.task.clone()
             };
-            let loader = DeleteLoader::new(&self.table.io);
+            let loader = DeleteLoader::new(&self.table);
             if let Some(absorbed) = loader.deleted_positions(&absorbed).await? {
                 positions.union_with(&absorbed);
             }
@@ -251,10 +251,11 @@ pub fn effective_delete_mode(table: &Table, options: &ConfigOptions) -> Result<R
 /// Positions of a file's live rows, ascending.
 ///
 /// # Errors
-/// `Unsupported` when equality deletes apply to the file, or its deletes cannot be read.
+/// `Unsupported` when the file or its deletes are in a format that is not read; those of
+/// [`DeleteLoader::deleted_positions`].
 pub async fn live_positions(table: &Table, task: &FileScanTask) -> Result<PositionBitmap> {
     task.check_readable(&table.ident.to_string())?;
-    let loader = DeleteLoader::new(&table.io);
+    let loader = DeleteLoader::new(table);
     let mut live = PositionBitmap::new();
     live.insert_range(0..task.data_file.record_count);
     if let Some(deleted) = loader.deleted_positions(task).await? {
@@ -263,25 +264,14 @@ pub async fn live_positions(table: &Table, task: &FileScanTask) -> Result<Positi
     Ok(live)
 }
 
-/// Deletes of whole files: each one's old deletes are read, the data file is not.
-pub(crate) async fn whole_file_deletes(
-    table: &Table,
-    loader: &DeleteLoader,
-    tasks: &[Arc<FileScanTask>],
-) -> Result<Vec<RowDelete>> {
-    let name = table.ident.to_string();
+/// Deletes of whole files: each one's old deletes are read, and of the data file the key columns of equality deletes.
+pub(crate) async fn whole_file_deletes(loader: &DeleteLoader, tasks: &[Arc<FileScanTask>]) -> Result<Vec<RowDelete>> {
     futures::stream::iter(tasks.iter().cloned())
-        .map(|task| {
-            let name = &name;
-            async move {
-                if !task.deletes.equality.is_empty() {
-                    task.check_readable(name)?;
-                }
-                let existing = loader.deleted_positions(&task).await?;
-                Ok(RowDelete::of_file((*task).clone(), existing))
-            }
+        .map(|task| async move {
+            let existing = loader.deleted_positions(&task).await?;
+            Ok(RowDelete::of_file((*task).clone(), existing))
         })
-        .buffer_unordered(CONCURRENCY)
+        .buffered(CONCURRENCY)
         .try_collect()
         .await
 }
@@ -302,7 +292,11 @@ pub(crate) async fn position_deletes(
     futures::stream::iter(touched)
         .map(|(task, positions)| async move {
             let existing = loader.deleted_positions(&task).await?;
-            Ok(RowDelete::of_positions((*task).clone(), positions, existing))
+            let positional = match task.deletes.equality.is_empty() {
+                true => existing.clone(),
+                false => loader.positional_deletes(&task).await?,
+            };
+            Ok(RowDelete::of_positions((*task).clone(), positions, existing, positional))
         })
         .buffered(CONCURRENCY)
         .try_collect()

@@ -18,8 +18,10 @@ pub struct RowDelete {
     pub task: FileScanTask,
     /// Positions matched, live rows only; iterates ascending. Empty when the file was dropped without being read.
     pub positions: PositionBitmap,
-    /// Positions deleted before; `None` when there are none.
+    /// Positions deleted before by any delete; `None` when there are none.
     pub existing: Option<Arc<PositionBitmap>>,
+    /// Those of them that a vector or position delete files remove, and not equality deletes alone.
+    pub positional: Option<Arc<PositionBitmap>>,
     /// Rows alive before this delete.
     pub live_rows: u64,
     /// Whether every live row goes.
@@ -34,6 +36,7 @@ impl RowDelete {
         task: FileScanTask,
         mut matched: PositionBitmap,
         existing: Option<Arc<PositionBitmap>>,
+        positional: Option<Arc<PositionBitmap>>,
     ) -> Self {
         if let Some(existing) = &existing {
             matched.subtract(existing);
@@ -41,14 +44,15 @@ impl RowDelete {
         let live_rows = live_rows(&task.data_file, existing.as_deref());
         let superseded = task.superseded_deletes();
         let whole_file = !matched.is_empty() && matched.len() == live_rows;
-        Self { task, positions: matched, existing, live_rows, whole_file, superseded }
+        Self { task, positions: matched, existing, positional, live_rows, whole_file, superseded }
     }
 
-    /// A delete of the whole file, decided without reading it.
+    /// A delete of the whole file, decided without looking for rows that match.
     pub fn of_file(task: FileScanTask, existing: Option<Arc<PositionBitmap>>) -> Self {
         let live_rows = live_rows(&task.data_file, existing.as_deref());
         let superseded = task.superseded_deletes();
-        Self { task, positions: PositionBitmap::default(), existing, live_rows, whole_file: true, superseded }
+        let positions = PositionBitmap::default();
+        Self { task, positions, existing, positional: None, live_rows, whole_file: true, superseded }
     }
 
     /// Rows that this delete removes.
@@ -56,14 +60,23 @@ impl RowDelete {
         if self.whole_file { self.live_rows } else { self.positions.len() }
     }
 
-    /// Every position deleted once this delete is committed.
+    /// Every position deleted once this delete is committed: what a rewritten file must leave out.
     pub fn all_positions(&self) -> PositionBitmap {
-        let mut all = self.positions.clone();
-        if let Some(existing) = &self.existing {
-            all.union_with(existing);
-        }
-        all
+        united(&self.positions, self.existing.as_deref())
     }
+
+    /// The positions of the file's new vector. Equality deletes stay and go on applying, so theirs are not repeated.
+    pub fn vector_positions(&self) -> PositionBitmap {
+        united(&self.positions, self.positional.as_deref())
+    }
+}
+
+fn united(positions: &PositionBitmap, others: Option<&PositionBitmap>) -> PositionBitmap {
+    let mut all = positions.clone();
+    if let Some(others) = others {
+        all.union_with(others);
+    }
+    all
 }
 
 fn live_rows(file: &DataFile, existing: Option<&PositionBitmap>) -> u64 {

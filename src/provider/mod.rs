@@ -8,6 +8,7 @@ mod catalog;
 mod definition;
 mod error;
 mod guard;
+mod memory;
 pub mod predicate;
 pub mod scalar;
 pub mod scan;

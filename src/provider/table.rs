@@ -13,6 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use uuid::Uuid;
 
 use super::definition::table_definition;
+use super::memory::pool_budget;
 use super::predicate::to_conjunction;
 use super::scalar::to_scalar;
 use super::scan::{HiddenColumns, ScanColumns, ScanRequest, scan_plan};
@@ -254,7 +255,8 @@ impl TableProvider for IcebergTableProvider {
         };
         let limit = if filters.is_empty() { limit } else { None };
         let request = ScanRequest { projection: Some(&projection), filters, limit };
-        scan_plan(&self.table, &self.columns, plan, request, state.config_options())
+        let budget = pool_budget(&state.runtime_env().memory_pool);
+        scan_plan(&self.table, &self.columns, plan, request, state.config_options(), budget)
     }
 
     /// All filters choose files, row groups, pages and perhaps rows; none is relied upon.

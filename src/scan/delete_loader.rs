@@ -4,27 +4,26 @@
 //! callers ask at a time, while a failure is not remembered; positions are clipped to the rows the data file has, so
 //! that row counts computed from them hold.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::hash::Hash;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use parking_lot::Mutex;
+use futures::{StreamExt, TryStreamExt, stream};
 
+use super::budget::{MemoryBudget, Unlimited};
+use super::equality::{EqualityDeletes, Source};
+use super::loads::Loads;
 use super::position_deletes::{PositionsByPath, read_position_deletes};
-use super::spawn::spawned;
 use super::task::{DeleteFile, FILE_PATH_ID, FileScanTask};
 use crate::io::FileIo;
+use crate::spec::DataFile;
 use crate::spec::deletion_vector::DeletionVector;
-use crate::spec::{DataFile, FileFormat};
+use crate::table::Table;
 use crate::{Error, Result};
 
 /// Delete files of one data file read at a time.
 const CONCURRENCY: usize = 8;
 
-/// Loads deletion vectors and position delete files for the tasks of a scan. Share one between the scan's partitions.
+/// Loads the deletes that apply to the tasks of a scan plan. Share one between the scan's partitions.
 #[derive(Debug)]
 pub struct DeleteLoader {
     io: FileIo,
@@ -32,71 +31,77 @@ pub struct DeleteLoader {
     wanted: Option<Arc<HashSet<Arc<str>>>>,
     vectors: Loads<(Arc<str>, u64), Arc<DeletionVector>>,
     files: Loads<Arc<str>, Arc<PositionsByPath>>,
-}
-
-/// Values loaded once a key. Callers of one key share one load and its failure; a later caller tries again.
-///
-/// Each load is a task of its own and every caller drives it, so a caller that is no longer polled holds up nobody.
-struct Loads<K, V>(Mutex<HashMap<K, Load<V>>>);
-
-type Load<V> = Shared<BoxFuture<'static, Result<V, Arc<Error>>>>;
-
-impl<K: Eq + Hash, V: Clone + Send + Sync + 'static> Loads<K, V> {
-    fn new() -> Self {
-        Self(Mutex::new(HashMap::new()))
-    }
-
-    async fn get<F>(&self, key: K, start: impl FnOnce() -> F) -> Result<V>
-    where
-        F: Future<Output = Result<V>> + Send + 'static,
-    {
-        let load = {
-            let mut loads = self.0.lock();
-            match loads.get(&key) {
-                Some(load) if !matches!(load.peek(), Some(Err(_))) => load.clone(),
-                _ => {
-                    let load = spawned(start()).map(|result| result.map_err(Arc::new)).boxed().shared();
-                    loads.insert(key, load.clone());
-                    load
-                }
-            }
-        };
-        load.await.map_err(|e| e.duplicate())
-    }
-}
-
-impl<K, V> fmt::Debug for Loads<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Loads({})", self.0.lock().len())
-    }
+    equality: Arc<EqualityDeletes>,
 }
 
 impl DeleteLoader {
     /// A loader for any data file of the table.
-    pub fn new(io: &FileIo) -> Self {
-        Self { io: io.clone(), wanted: None, vectors: Loads::new(), files: Loads::new() }
+    pub fn new(table: &Table) -> Self {
+        Self::with_budget(table, Arc::new(Unlimited))
     }
 
-    /// A loader for the data files of `tasks` alone: of a delete file over many data files it keeps only their positions.
-    pub fn for_tasks<'a>(io: &FileIo, tasks: impl IntoIterator<Item = &'a FileScanTask>) -> Self {
-        let wanted = tasks.into_iter().map(|task| Arc::clone(&task.data_file.file_path)).collect();
-        Self { wanted: Some(Arc::new(wanted)), ..Self::new(io) }
+    /// A loader for any data file of the table, whose keys of equality deletes must fit in `budget`.
+    pub fn with_budget(table: &Table, budget: Arc<dyn MemoryBudget>) -> Self {
+        let source = Source {
+            io: table.io.clone(),
+            metadata: Arc::clone(&table.metadata),
+            table: table.ident.to_string().into(),
+        };
+        Self {
+            io: table.io.clone(),
+            wanted: None,
+            vectors: Loads::new(),
+            files: Loads::new(),
+            equality: Arc::new(EqualityDeletes::new(source, budget)),
+        }
     }
 
-    /// The deleted positions of a task's file by its vector or position delete files, `None` when there are none.
-    ///
-    /// Positions at or past the file's record count are left out. Equality deletes are not looked at: ask
-    /// [`FileScanTask::check_readable`] first.
+    /// The same loader for the data files of `tasks` alone: of a delete file over many data files it keeps only what they
+    /// need, and only until they are done.
     ///
     /// # Errors
-    /// `DataInvalid` for a broken vector or delete file, `Unsupported` for a delete file that is not Parquet, storage
-    /// errors; `Internal` for a data file that is none of the loader's.
+    /// `DataInvalid` for an equality delete on a column that cannot be a key.
+    pub fn for_tasks<'a>(mut self, tasks: impl IntoIterator<Item = &'a FileScanTask> + Clone) -> Result<Self> {
+        self.equality.expect(tasks.clone())?;
+        self.wanted = Some(Arc::new(tasks.into_iter().map(|task| Arc::clone(&task.data_file.file_path)).collect()));
+        Ok(self)
+    }
+
+    /// The positions of a task's file that any delete removes, `None` when there are none.
+    ///
+    /// Positions at or past the file's record count are left out. To know those removed by equality deletes, the key
+    /// columns of the data file are read.
+    ///
+    /// # Errors
+    /// `DataInvalid` for a broken vector or delete file, `Unsupported` for a delete file in a format that is not read,
+    /// `Unavailable` when the keys of equality deletes do not fit in memory; storage errors; `Internal` for a data file
+    /// that is none of the loader's.
     pub async fn deleted_positions(&self, task: &FileScanTask) -> Result<Option<Arc<DeletionVector>>> {
-        if task.deletes.vector.is_none() && task.deletes.positions.is_empty() {
-            return Ok(None);
+        let positional = self.positional_deletes(task).await?;
+        if task.deletes.equality.is_empty()
+            || positional.as_ref().is_some_and(|deleted| deleted.len() == task.data_file.record_count)
+        {
+            return Ok(positional);
         }
+        let equality = self.equality.positions(task).await?;
+        let equality = equality.and_then(|deleted| clipped(deleted, task.data_file.record_count));
+        Ok(match (positional, equality) {
+            (Some(mut all), Some(more)) => {
+                Arc::make_mut(&mut all).union_with(&more);
+                Some(all)
+            }
+            (some, None) | (None, some) => some,
+        })
+    }
+
+    /// The positions of a task's file that its vector or position delete files remove, `None` when there are none: what a
+    /// new vector or a file of its own position deletes has to repeat. Equality deletes are not looked at.
+    ///
+    /// # Errors
+    /// As [`DeleteLoader::deleted_positions`].
+    pub async fn positional_deletes(&self, task: &FileScanTask) -> Result<Option<Arc<DeletionVector>>> {
         let path = &task.data_file.file_path;
-        if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(path)) {
+        if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(path)) && !task.deletes.is_empty() {
             return Err(Error::internal("deletes of a file outside the scan").with_context("file", &**path));
         }
         let mut found = match &task.deletes.vector {
@@ -107,14 +112,10 @@ impl DeleteLoader {
         for other in found {
             Arc::make_mut(&mut all).union_with(&other);
         }
-        let rows = task.data_file.record_count;
-        if all.max().is_some_and(|max| max >= rows) {
-            all = Arc::new(DeletionVector::from_positions(all.iter().take_while(|position| *position < rows)));
-        }
-        Ok((!all.is_empty()).then_some(all))
+        Ok(clipped(all, task.data_file.record_count))
     }
 
-    /// Number of rows of a task's file that its vector or position delete files leave.
+    /// Number of rows of a task's file that its deletes leave.
     ///
     /// # Errors
     /// As [`DeleteLoader::deleted_positions`].
@@ -154,16 +155,21 @@ impl DeleteLoader {
     }
 
     async fn file(&self, file: &Arc<DataFile>) -> Result<Arc<PositionsByPath>> {
-        if file.file_format != FileFormat::Parquet {
-            return Err(Error::unsupported("position delete files that are not Parquet")
-                .with_context("delete file", &*file.file_path));
-        }
         let start = || {
             let (io, file, wanted) = (self.io.clone(), Arc::clone(file), self.wanted.clone());
             async move { Ok(Arc::new(read_position_deletes(&io, &file, wanted.as_deref()).await?)) }
         };
         self.files.get(Arc::clone(&file.file_path), start).await
     }
+}
+
+/// The positions below `rows`; `None` when there are none.
+fn clipped(mut positions: Arc<DeletionVector>, rows: u64) -> Option<Arc<DeletionVector>> {
+    if positions.max().is_some_and(|max| max >= rows) {
+        let below = positions.iter().take_while(|position| *position < rows);
+        positions = Arc::new(DeletionVector::from_positions(below));
+    }
+    (!positions.is_empty()).then_some(positions)
 }
 
 /// Whether a position delete file may hold positions of `path`, by its bounds of `file_path`: the lower one is at most

@@ -4,16 +4,23 @@
 //! task carries every delete that applies to its file, whatever the row filter was; a filter only leaves out data files
 //! of which no row can match.
 
+mod avro_batches;
+mod budget;
 mod delete_index;
 mod delete_loader;
+mod equality;
 mod equality_pruning;
+mod file_columns;
 pub mod footer;
+mod loads;
 mod manifests;
 mod plan;
 mod position_deletes;
 mod spawn;
 mod task;
 
+pub(crate) use avro_batches::avro_batches;
+pub use budget::MemoryBudget;
 pub use delete_index::DeleteFileIndex;
 pub use delete_loader::DeleteLoader;
 pub(crate) use manifests::{entries_of, manifests_of};

@@ -1,14 +1,16 @@
-//! Position delete files in Parquet.
+//! Position delete files in Parquet and Avro.
 //!
 //! Implements the spec section "Position Delete Files". Invariant: columns are found by field id, by name only in a file
 //! without ids; a position is taken for exactly the path it stands beside.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Field, Int64Type};
+use bytes::Bytes;
 use futures::TryStreamExt;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
@@ -16,9 +18,10 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::footer::ParquetFile;
 use super::task::{FILE_PATH_ID, POS_ID};
+use crate::columns::{AvroFile, FIELD_ID_KEY};
 use crate::io::FileIo;
-use crate::spec::DataFile;
 use crate::spec::deletion_vector::DeletionVector;
+use crate::spec::{DataFile, FileFormat};
 use crate::{Error, Result};
 
 /// Rows decoded at a time.
@@ -37,6 +40,20 @@ pub(crate) async fn read_position_deletes(
     file: &DataFile,
     wanted: Option<&HashSet<Arc<str>>>,
 ) -> Result<PositionsByPath> {
+    let named = |e: Error| e.with_context("position delete file", &*file.file_path);
+    let mut positions = Collector { wanted, by_path: HashMap::new() };
+    match file.file_format {
+        FileFormat::Parquet => read_parquet(io, file, &mut positions).await?,
+        FileFormat::Avro => read_avro(io.read(&file.file_path).await?, &mut positions).map_err(named)?,
+        FileFormat::Orc | FileFormat::Puffin => {
+            let message = format!("reading position delete files in format {}", file.file_format.name());
+            return Err(named(Error::unsupported(message)));
+        }
+    }
+    Ok(positions.by_path.into_iter().map(|(path, vector)| (path, Arc::new(vector))).collect())
+}
+
+async fn read_parquet(io: &FileIo, file: &DataFile, positions: &mut Collector<'_>) -> Result<()> {
     let parquet = ParquetFile::new(io, file);
     let named = |e: Error| e.with_context("position delete file", &*file.file_path);
     // Types come from the Parquet schema alone: an embedded Arrow schema may spell the strings in several ways.
@@ -48,13 +65,33 @@ pub(crate) async fn read_position_deletes(
     let mask = ProjectionMask::leaves(builder.parquet_schema(), [path_column, pos_column]);
     let stream = builder.with_projection(mask).with_batch_size(BATCH_SIZE).build();
     let mut stream = stream.map_err(|e| parquet.error(e))?;
-    let mut positions = Collector { wanted, by_path: HashMap::new() };
     while let Some(batch) = stream.try_next().await.map_err(|e| parquet.error(e))? {
         // The batch has both columns in file order.
         let (path, pos) = if path_column < pos_column { (0, 1) } else { (1, 0) };
         positions.add(&batch, path, pos).map_err(named)?;
     }
-    Ok(positions.by_path.into_iter().map(|(path, vector)| (path, Arc::new(vector))).collect())
+    Ok(())
+}
+
+fn read_avro(bytes: Bytes, positions: &mut Collector<'_>) -> Result<()> {
+    let file = AvroFile::open(bytes)?;
+    let fields = file.schema().fields();
+    let id_of = |field: &Field| field.metadata().get(FIELD_ID_KEY)?.parse::<i32>().ok();
+    let has_ids = fields.iter().any(|f| id_of(f).is_some());
+    let column = |id: i32, name: &str| {
+        let found = fields.iter().position(|f| if has_ids { id_of(f) == Some(id) } else { f.name() == name });
+        found.ok_or_else(|| missing(id, name))
+    };
+    let (path, pos) = (column(FILE_PATH_ID, "file_path")?, column(POS_ID, "pos")?);
+    let wanted = [path.min(pos), path.max(pos)];
+    file.read(&wanted, BATCH_SIZE, |batch| {
+        let (path, pos) = if path < pos { (0, 1) } else { (1, 0) };
+        positions.add(&batch, path, pos).map(ControlFlow::Continue)
+    })
+}
+
+fn missing(field_id: i32, name: &str) -> Error {
+    Error::data_invalid(format!("position delete file without column {name} (field id {field_id})"))
 }
 
 /// Index of the top-level leaf column of a field id; of a name when no top-level column has a field id.
@@ -67,10 +104,7 @@ fn leaf(schema: &SchemaDescriptor, field_id: i32, name: &str) -> Result<usize> {
     let by_id = top_level().find(|(index, _)| id_of(*index) == Some(field_id));
     let has_ids = top_level().any(|(index, _)| id_of(index).is_some());
     let by_name = || top_level().filter(|_| !has_ids).find(|(_, column)| column.name() == name);
-    by_id
-        .or_else(by_name)
-        .map(|(index, _)| index)
-        .ok_or_else(|| Error::data_invalid(format!("position delete file without column {name} (field id {field_id})")))
+    by_id.or_else(by_name).map(|(index, _)| index).ok_or_else(|| missing(field_id, name))
 }
 
 struct Collector<'a> {

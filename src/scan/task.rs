@@ -87,6 +87,19 @@ impl DeleteList {
         }
     }
 
+    /// The shared lists of which this one holds tails, and for each the indices it holds.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = (&Arc<[Arc<DeleteFile>]>, RoaringBitmap)> {
+        self.0.iter().map(|tail| {
+            let index = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            let mut held = RoaringBitmap::new();
+            held.insert_range(index(tail.start)..index(tail.files.len()));
+            for offset in tail.skipped.iter().flatten() {
+                held.remove(offset.saturating_add(index(tail.start)));
+            }
+            (&tail.files, held)
+        })
+    }
+
     /// The files.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<DeleteFile>> {
         self.0.iter().flat_map(|tail| {
@@ -172,8 +185,7 @@ impl FileScanTask {
     /// print.
     ///
     /// # Errors
-    /// `Unsupported`, naming table, file and format: equality deletes, data or delete files that are not Parquet,
-    /// encrypted files.
+    /// `Unsupported`, naming table, file and format: data or delete files in ORC, encrypted files.
     pub fn check_readable(&self, table: &str) -> Result<()> {
         let unsupported = |message: String, path: &str| {
             Err(Error::unsupported(message).with_context("table", table).with_context("file", path))
@@ -183,28 +195,17 @@ impl FileScanTask {
             let what = match file.content {
                 DataContent::Data => "data files",
                 DataContent::PositionDeletes => "position delete files",
-                DataContent::EqualityDeletes => {
-                    return unsupported("reading equality delete files".into(), &file.file_path);
-                }
+                DataContent::EqualityDeletes => "equality delete files",
             };
-            let readable = file.file_format == FileFormat::Parquet || file.is_deletion_vector();
-            if !readable {
-                return unsupported(format!("reading {what} in format {}", name(file.file_format)), &file.file_path);
+            let rows = matches!(file.file_format, FileFormat::Parquet | FileFormat::Avro);
+            if !rows && !file.is_deletion_vector() {
+                return unsupported(format!("reading {what} in format {}", file.file_format.name()), &file.file_path);
             }
             if file.key_metadata.is_some() {
                 return unsupported(format!("reading encrypted {what}"), &file.file_path);
             }
         }
         Ok(())
-    }
-}
-
-fn name(format: FileFormat) -> &'static str {
-    match format {
-        FileFormat::Parquet => "Parquet",
-        FileFormat::Avro => "Avro",
-        FileFormat::Orc => "ORC",
-        FileFormat::Puffin => "Puffin",
     }
 }
 

@@ -31,6 +31,18 @@ pub enum FileFormat {
     Puffin,
 }
 
+impl FileFormat {
+    /// The format's name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Parquet => "Parquet",
+            Self::Avro => "Avro",
+            Self::Orc => "ORC",
+            Self::Puffin => "Puffin",
+        }
+    }
+}
+
 /// Values by column id, ascending and unique by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnMap<V>(Vec<(i32, V)>);

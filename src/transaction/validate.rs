@@ -167,9 +167,9 @@ async fn no_new_untargeted_deletes(
             tasks.push(FileScanTask { data_file: Arc::clone(file), sequence_number: start, deletes });
         }
     }
-    let loader = DeleteLoader::for_tasks(&table.io, &tasks);
+    let loader = DeleteLoader::new(table).for_tasks(&tasks)?;
     for task in &tasks {
-        match loader.deleted_positions(task).await {
+        match loader.positional_deletes(task).await {
             Ok(None) => {}
             Ok(Some(_)) => return Err(rows_deleted(&task.data_file.file_path)),
             Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),

@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array,
+};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema as ArrowSchema, SchemaRef};
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -16,12 +19,12 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask, RowNumber}
 use super::data_writer::{
     DataFileWriter, DataWriterOptions, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID_FIELD_ID, lineage_fields,
 };
-use crate::columns::FileColumns;
 use crate::columns::arrow_field;
-use crate::scan::FileScanTask;
+use crate::columns::{AvroFile, FileColumns};
 use crate::scan::footer::ParquetFile;
+use crate::scan::{FileScanTask, avro_batches};
 use crate::spec::deletion_vector::DeletionVector;
-use crate::spec::{DataFile, FormatVersion, NestedField};
+use crate::spec::{DataFile, FileFormat, FormatVersion, NestedField};
 use crate::table::Table;
 use crate::{Error, Result};
 
@@ -59,12 +62,14 @@ pub async fn surviving_batches(
     let metadata = &table.metadata;
     let file = &task.data_file;
     let lineage = metadata.format_version >= FormatVersion::V3;
+    if file.file_format == FileFormat::Avro {
+        return surviving_avro(table, task, deleted, lineage).await;
+    }
     let parquet = ParquetFile::new(&table.io, file);
     // Types come from the Parquet schema alone: an embedded Arrow schema may spell them in other ways.
     let mut options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     if lineage {
-        let position = Field::new("position", DataType::Int64, false).with_extension_type(RowNumber);
-        options = options.with_virtual_columns(vec![Arc::new(position)]).map_err(|e| parquet.error(e))?;
+        options = options.with_virtual_columns(vec![Arc::new(position_field())]).map_err(|e| parquet.error(e))?;
     }
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(parquet.clone(), options)
         .await
@@ -91,6 +96,52 @@ pub async fn surviving_batches(
         futures::future::ready((!last).then_some(batch))
     });
     Ok(SurvivingBatches { schema, batches: batches.boxed() })
+}
+
+/// The row's position in the file, which the reader gives behind the file's columns.
+fn position_field() -> Field {
+    Field::new("position", DataType::Int64, false).with_extension_type(RowNumber)
+}
+
+async fn surviving_avro(
+    table: &Table,
+    task: &FileScanTask,
+    deleted: &DeletionVector,
+    lineage: bool,
+) -> Result<SurvivingBatches> {
+    let file = &task.data_file;
+    let named = |e: Error| e.with_context("file", &*file.file_path);
+    let avro = AvroFile::open(table.io.read(&file.file_path).await?).map_err(named)?;
+    let columns = FileColumns::new(&table.metadata, file, avro.schema())?;
+    let mut fields = avro.schema().fields().to_vec();
+    if lineage {
+        fields.push(Arc::new(position_field()));
+    }
+    let plan = Plan::new(table, task, columns, &ArrowSchema::new(fields), lineage)?;
+    let schema = Arc::clone(&plan.schema);
+    let batches = avro_batches(avro, Arc::clone(&file.file_path), plan.roots.clone(), BATCH_ROWS);
+    let deleted = deleted.clone();
+    let mut first = 0;
+    let batches = batches.map(move |batch| {
+        let batch = batch?;
+        let rows = first..first + batch.num_rows() as u64;
+        first = rows.end;
+        let batch = if lineage { with_positions(&batch, rows.clone())? } else { batch };
+        let live: BooleanArray = rows.map(|row| Some(!deleted.contains(row))).collect();
+        let live = filter_record_batch(&batch, &live);
+        plan.batch(&live.map_err(|e| Error::internal("cannot leave out deleted rows").with_source(e))?)
+    });
+    Ok(SurvivingBatches { schema, batches: batches.boxed() })
+}
+
+fn with_positions(batch: &RecordBatch, rows: std::ops::Range<u64>) -> Result<RecordBatch> {
+    let positions: Int64Array = rows.map(|row| i64::try_from(row).unwrap_or(i64::MAX)).collect();
+    let mut fields = batch.schema_ref().fields().to_vec();
+    fields.push(Arc::new(position_field()));
+    let mut columns = batch.columns().to_vec();
+    columns.push(Arc::new(positions));
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), columns)
+        .map_err(|e| Error::internal("cannot number the rows of a file").with_source(e))
 }
 
 /// Selects all rows but the deleted ones.

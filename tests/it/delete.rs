@@ -6,6 +6,10 @@ use crate::support::Lake;
 async fn delete_and_compare(name: &str, settings: &str, condition: &str) {
     let lake = Lake::new().await;
     lake.copy_golden(name);
+    compare(&lake, name, settings, condition).await;
+}
+
+async fn compare(lake: &Lake, name: &str, settings: &str, condition: &str) {
     if !settings.is_empty() {
         lake.sql(settings).await.unwrap();
     }
@@ -32,6 +36,67 @@ const TABLES: &[(&str, &str)] = &[
     ("v1_to_v2", "order_id % 4 = 0"),
     ("types_v2", "id % 3 = 0"),
 ];
+
+/// Tables with equality deletes.
+const KEYED: &[(&str, &str)] = &[
+    ("eq_added_col", "id % 3 = 0"),
+    ("eq_dropped", "id % 3 = 0"),
+    ("eq_global", "id % 3 = 0"),
+    ("eq_mixed_pos", "id % 3 = 0"),
+    ("eq_null_key", "id % 3 = 0"),
+    ("eq_one_key", "id % 3 = 0"),
+    ("eq_partition_scoped", "id % 3 = 0"),
+    ("eq_partitioned_pos", "id % 3 = 0"),
+    ("eq_renamed", "id % 3 = 0"),
+    ("eq_two_cols", "id % 3 = 0"),
+    ("eq_types", "id % 3 = 0"),
+    ("eq_v3", "id % 3 = 0"),
+    ("types_time", "id % 3 = 0"),
+    ("types_uuid_fixed", "id % 3 = 0"),
+];
+
+/// Rows hidden by equality deletes are not counted, not deleted again, and do not come back with a rewritten file.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_hidden_by_equality_deletes_stay_hidden() {
+    for (name, condition) in KEYED {
+        for mode in ["merge-on-read", "copy-on-write"] {
+            let settings = format!("SET calve.delete_mode = '{mode}'");
+            delete_and_compare(name, &settings, condition).await;
+        }
+    }
+}
+
+/// Files that go whole count their live rows alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_tables_under_equality_deletes_count_their_live_rows() {
+    for (name, _) in KEYED {
+        for condition in ["true", "1 = 1 OR false"] {
+            let lake = Lake::new().await;
+            lake.copy_golden(name);
+            let live = lake.rows(&format!("SELECT * FROM {name}")).await.len() as u64;
+            assert!(live > 0, "{name}");
+            assert_eq!(lake.count(&format!("DELETE FROM {name} WHERE {condition}")).await, live, "{name} {condition}");
+            assert!(lake.rows(&format!("SELECT * FROM {name}")).await.is_empty(), "{name}");
+        }
+    }
+}
+
+/// Avro files lose rows by vectors and position deletes, or become Parquet files without them.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_avro_files_are_deleted() {
+    for (name, property) in [("fmt_avro", "write.format.default"), ("fmt_mixed", "write.delete.format.default")] {
+        for mode in ["merge-on-read", "copy-on-write"] {
+            let lake = Lake::new().await;
+            lake.copy_golden(name);
+            // New files are to be in Parquet.
+            let metadata = lake.dir.path().join(format!("default/{name}/metadata/v3.metadata.json"));
+            let text = std::fs::read_to_string(&metadata).unwrap();
+            assert!(text.contains(property), "{name}");
+            std::fs::write(&metadata, text.replace(property, "former.format")).unwrap();
+            compare(&lake, name, &format!("SET calve.delete_mode = '{mode}'"), "order_id % 3 = 0").await;
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn merge_on_read_deletes_what_matches() {

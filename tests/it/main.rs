@@ -5,6 +5,7 @@ mod commit;
 mod csv;
 mod delete;
 mod differential;
+mod equality;
 mod foreign_files;
 mod golden;
 mod guards;

@@ -240,7 +240,7 @@ impl Run {
     }
 
     async fn delete(&self, statement: &DeleteStatement, messages: Messages) -> crate::Result<u64> {
-        let mut deletes = whole_file_deletes(&self.table, &statement.deletes, &statement.dropped).await?;
+        let mut deletes = whole_file_deletes(&statement.deletes, &statement.dropped).await?;
         deletes.extend(position_deletes(&statement.deletes, &statement.scanned, messages.matched).await?);
         let plan = DeletePlan::new(self.table.clone(), statement.filter.clone(), statement.mode, deletes)?;
         for (name, action) in [

@@ -124,7 +124,7 @@ fn plan_target(
     let Some(scan) = find_scan(&input, token) else {
         // The optimizer proved that nothing matches and removed the scan.
         let input = Arc::new(EmptyExec::new(input.schema()));
-        let deletes = Arc::new(DeleteLoader::new(&table.io));
+        let deletes = Arc::new(DeleteLoader::new(table));
         return Ok(Target { input, filter, split: Split::default(), deletes });
     };
     let mut files = split(scan.tasks, &filter, &table.metadata, strict);
@@ -256,7 +256,7 @@ pub(crate) async fn plan_delete(
     for batch in collect(writer, state.task_ctx()).await.map_err(from_datafusion)? {
         messages.absorb(&batch, &table.metadata)?;
     }
-    let mut deletes = whole_file_deletes(table, &target.deletes, &target.split.dropped).await?;
+    let mut deletes = whole_file_deletes(&target.deletes, &target.split.dropped).await?;
     deletes.extend(position_deletes(&target.deletes, &target.split.scanned, messages.matched).await?);
     DeletePlan::new(table.clone(), target.filter, mode, deletes)
 }

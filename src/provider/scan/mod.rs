@@ -4,6 +4,7 @@
 //! however many partitions share the file.
 
 mod adapter;
+mod avro;
 mod file;
 mod morsel;
 mod reader;
@@ -41,7 +42,7 @@ pub use self::source::IcebergSource;
 use self::source::{safe_conjunction, source_of};
 use super::scalar::to_scalar;
 use crate::Error;
-use crate::scan::{DeleteLoader, FileScanTask, ScanPlan, ScanPlanMetrics};
+use crate::scan::{DeleteLoader, FileScanTask, MemoryBudget, ScanPlan, ScanPlanMetrics};
 use crate::spec::name_mapping::NameMapping;
 use crate::spec::{NestedField, Schema, Type};
 use crate::table::Table;
@@ -141,7 +142,7 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) limit: Option<usize>,
 }
 
-/// The physical plan that reads `plan`'s files.
+/// The physical plan that reads `plan`'s files. The keys of equality deletes must fit in `budget`.
 ///
 /// # Errors
 /// `Unsupported` when a file or one of its deletes cannot be read yet.
@@ -151,6 +152,7 @@ pub(crate) fn scan_plan(
     plan: ScanPlan,
     request: ScanRequest<'_>,
     options: &ConfigOptions,
+    budget: Arc<dyn MemoryBudget>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let name = table.ident.to_string();
     for task in &plan.tasks {
@@ -176,7 +178,7 @@ pub(crate) fn scan_plan(
             defaults: initial_defaults(&columns.schema),
             name_mapping,
         }),
-        deletes: Arc::new(DeleteLoader::for_tasks(&table.io, tasks.iter().map(Arc::as_ref))),
+        deletes: Arc::new(DeleteLoader::with_budget(table, budget).for_tasks(tasks.iter().map(Arc::as_ref))?),
         metrics: plan.metrics,
     });
 

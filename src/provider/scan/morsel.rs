@@ -17,10 +17,13 @@ use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::ScanContext;
 use super::adapter::{FieldIdAdapterFactory, FileLineage};
+use super::avro::{AvroMorsel, OneMorsel};
 use super::file::ScanFile;
 use crate::Error;
+use crate::columns::AvroFile;
 use crate::provider::error::from_datafusion;
 use crate::scan::FileScanTask;
+use crate::spec::FileFormat;
 use crate::spec::deletion_vector::DeletionVector;
 
 /// Makes the planners of one partition's files.
@@ -35,6 +38,7 @@ struct Opener {
     /// The scan's settings without its files, for they are copied for every file.
     config: FileScanConfig,
     partition: usize,
+    batch_rows: usize,
 }
 
 impl ScanMorselizer {
@@ -44,13 +48,14 @@ impl ScanMorselizer {
         store: Arc<dyn ObjectStore>,
         config: &FileScanConfig,
         partition: usize,
+        batch_rows: usize,
     ) -> Self {
         let without_files = FileScanConfigBuilder::new(config.object_store_url.clone(), Arc::clone(&inner))
             .with_limit(config.limit)
             .with_preserve_order(config.preserve_order)
             .with_batch_size(config.batch_size)
             .build();
-        Self { opener: Arc::new(Opener { inner, context, store, config: without_files, partition }) }
+        Self { opener: Arc::new(Opener { inner, context, store, config: without_files, partition, batch_rows }) }
     }
 }
 
@@ -67,6 +72,9 @@ impl Morselizer for ScanMorselizer {
         };
         let task = Arc::clone(&scan_file.task);
         let opener = Arc::clone(&self.opener);
+        if task.data_file.file_format == FileFormat::Avro {
+            return Ok(Box::new(AvroPlanner { opener, file, task }));
+        }
         if task.deletes.is_empty() {
             return opener.open(file, &task);
         }
@@ -75,8 +83,8 @@ impl Morselizer for ScanMorselizer {
 }
 
 impl Opener {
-    fn open(&self, file: PartitionedFile, task: &FileScanTask) -> Result<Box<dyn MorselPlanner>> {
-        let adapter = FieldIdAdapterFactory {
+    fn adapter(&self, task: &FileScanTask) -> FieldIdAdapterFactory {
+        FieldIdAdapterFactory {
             columns: Arc::clone(&self.context.columns),
             constants: self.context.identity_constants(task),
             lineage: FileLineage {
@@ -84,9 +92,12 @@ impl Opener {
                 sequence_number: task.sequence_number,
             },
             location: Arc::clone(&task.data_file.file_path),
-        };
-        let config =
-            FileScanConfigBuilder::from(self.config.clone()).with_expr_adapter(Some(Arc::new(adapter))).build();
+        }
+    }
+
+    fn open(&self, file: PartitionedFile, task: &FileScanTask) -> Result<Box<dyn MorselPlanner>> {
+        let adapter = Arc::new(self.adapter(task));
+        let config = FileScanConfigBuilder::from(self.config.clone()).with_expr_adapter(Some(adapter)).build();
         let planner =
             self.inner.create_morselizer(Arc::clone(&self.store), &config, self.partition)?.plan_file(file)?;
         Ok(Box::new(Named { inner: planner, location: Arc::clone(&task.data_file.file_path) }))
@@ -121,6 +132,39 @@ impl MorselPlanner for DeletesFirst {
                 file = file.with_extension(ParquetRowSelection::new(selection));
             }
             opener.open(file, &task)
+        })))
+    }
+}
+
+/// Loads the positions deleted and then an Avro file, whole.
+struct AvroPlanner {
+    opener: Arc<Opener>,
+    file: PartitionedFile,
+    task: Arc<FileScanTask>,
+}
+
+impl fmt::Debug for AvroPlanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AvroPlanner").field("file", &self.task.data_file.file_path).finish_non_exhaustive()
+    }
+}
+
+impl MorselPlanner for AvroPlanner {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        // Of a file that was split between partitions, the one with the first part reads all.
+        if self.file.range.as_ref().is_some_and(|range| range.start > 0) {
+            return Ok(None);
+        }
+        Ok(Some(MorselPlan::new().with_pending_planner(async move {
+            let Self { opener, file, task } = *self;
+            let deleted = opener.context.deletes.deleted_positions(&task).await?;
+            let location = Arc::clone(&task.data_file.file_path);
+            let bytes = opener.context.table.io.read(&location).await?;
+            let avro = AvroFile::open(bytes).map_err(|e| e.with_context("file", &*location))?;
+            let adapter = opener.adapter(&task);
+            let source = opener.inner.as_ref();
+            let morsel = AvroMorsel::new(avro, &file, location, deleted, opener.batch_rows, source, &adapter)?;
+            Ok(Box::new(OneMorsel(morsel)) as _)
         })))
     }
 }

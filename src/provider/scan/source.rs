@@ -32,6 +32,9 @@ use super::reshape::field_id;
 use crate::scan::FileScanTask;
 use crate::writer::{LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID_FIELD_ID};
 
+/// Rows of a batch, unless the session says.
+const DEFAULT_BATCH_ROWS: usize = 8192;
+
 /// Reads the live rows of an Iceberg table's data files.
 #[derive(Clone)]
 pub struct IcebergSource {
@@ -39,6 +42,8 @@ pub struct IcebergSource {
     context: Arc<ScanContext>,
     tasks: Arc<[Arc<FileScanTask>]>,
     open_to_filters: bool,
+    /// Rows of a batch.
+    batch_rows: usize,
 }
 
 impl fmt::Debug for IcebergSource {
@@ -53,7 +58,7 @@ impl fmt::Debug for IcebergSource {
 
 impl IcebergSource {
     pub(crate) fn new(parquet: ParquetSource, context: Arc<ScanContext>, tasks: Arc<[Arc<FileScanTask>]>) -> Self {
-        Self { inner: Arc::new(parquet), context, tasks, open_to_filters: false }
+        Self { inner: Arc::new(parquet), context, tasks, open_to_filters: false, batch_rows: DEFAULT_BATCH_ROWS }
     }
 
     /// The table, snapshot and columns scanned.
@@ -158,6 +163,7 @@ impl FileSource for IcebergSource {
             object_store,
             base_config,
             partition,
+            self.batch_rows,
         )))
     }
 
@@ -166,7 +172,7 @@ impl FileSource for IcebergSource {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        self.wrap(self.inner.with_batch_size(batch_size))
+        Arc::new(Self { inner: self.inner.with_batch_size(batch_size), batch_rows: batch_size, ..self.clone() })
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {

@@ -22,7 +22,7 @@ const A: &str = "memory:/t/data/a.parquet";
 const B: &str = "memory:/t/data/b.parquet";
 
 /// A Parquet file of the given columns: name, field id, values.
-fn parquet(columns: Vec<(&str, Option<i32>, ArrayRef)>, row_group: usize) -> Vec<u8> {
+pub(super) fn parquet(columns: Vec<(&str, Option<i32>, ArrayRef)>, row_group: usize) -> Vec<u8> {
     let field = |name: &str, id: Option<i32>, array: &ArrayRef| {
         let id = id.map(|id| (PARQUET_FIELD_ID_META_KEY.to_string(), id.to_string()));
         Field::new(name, array.data_type().clone(), true).with_metadata(id.into_iter().collect())
@@ -79,7 +79,7 @@ async fn error(loader: &DeleteLoader, task: &FileScanTask, kind: ErrorKind, part
 #[tokio::test]
 async fn without_deletes_nothing_is_read() {
     let fixture = Fixture::new();
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     assert!(loader.deleted_positions(&task(A, 10, &[])).await.unwrap().is_none());
     assert_eq!(loader.live_row_count(&task(A, 10, &[])).await.unwrap(), 10);
     assert_eq!(fixture.counts.count_where(|_, _| true), 0);
@@ -93,14 +93,14 @@ async fn position_delete_files_are_united_by_path() {
     let one = store(&fixture, "one", delete_rows(&rows)).await;
     let two = store(&fixture, "two", delete_rows(&[(A, 1), (A, 2), ("other", 3)])).await;
     let tasks = [task(A, 10, &[&one, &two]), task(B, 10, &[&one, &two]), task("clean", 10, &[&one, &two])];
-    for loader in [DeleteLoader::new(&fixture.io), DeleteLoader::for_tasks(&fixture.io, &tasks)] {
+    for loader in [fixture.loader(), fixture.loader().for_tasks(&tasks).unwrap()] {
         assert_eq!(deleted(&loader, &tasks[0]).await, [0, 1, 2, 5, 7, 9]);
         assert_eq!(deleted(&loader, &tasks[1]).await, [1, 2, 9]);
         assert_eq!(deleted(&loader, &tasks[2]).await, [0; 0]);
         assert_eq!(loader.live_row_count(&tasks[0]).await.unwrap(), 4);
         assert_eq!(loader.live_row_count(&tasks[2]).await.unwrap(), 10);
     }
-    let loader = DeleteLoader::for_tasks(&fixture.io, &tasks);
+    let loader = fixture.loader().for_tasks(&tasks).unwrap();
     error(&loader, &task("other", 10, &[&two]), ErrorKind::Internal, &["other"]).await;
 }
 
@@ -108,11 +108,11 @@ async fn position_delete_files_are_united_by_path() {
 async fn positions_past_the_end_of_the_file_are_left_out() {
     let fixture = Fixture::new();
     let one = store(&fixture, "one", delete_rows(&[(A, 8), (A, 9), (A, 10), (A, 1 << 40)])).await;
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     assert_eq!(deleted(&loader, &task(A, 10, &[&one])).await, [8, 9]);
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     assert!(loader.deleted_positions(&task(A, 8, &[&one])).await.unwrap().is_none());
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     assert_eq!(loader.live_row_count(&task(A, 10, &[&one])).await.unwrap(), 8);
 }
 
@@ -133,11 +133,11 @@ async fn columns_are_found_by_field_id_and_by_name_only_without_ids() {
     let unnumbered = parquet(vec![("pos", None, narrow), ("x", None, decoy()), ("file_path", None, paths(&rows))], 10);
     for (name, bytes) in [("renamed", renamed), ("unnumbered", unnumbered)] {
         let deletes = store(&fixture, name, bytes).await;
-        assert_eq!(deleted(&DeleteLoader::new(&fixture.io), &task(A, 10, &[&deletes])).await, [3, 4], "{name}");
+        assert_eq!(deleted(&fixture.loader(), &task(A, 10, &[&deletes])).await, [3, 4], "{name}");
     }
     let other_ids = parquet(vec![("file_path", Some(1), paths(&rows)), ("pos", Some(2), positions(&rows))], 10);
     let deletes = store(&fixture, "other-ids", other_ids).await;
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     error(&loader, &task(A, 10, &[&deletes]), ErrorKind::DataInvalid, &["file_path", "other-ids"]).await;
 }
 
@@ -162,13 +162,14 @@ async fn broken_position_delete_files_are_errors_that_name_them() {
     ];
     for (name, bytes, parts) in cases {
         let deletes = store(&fixture, name, bytes).await;
-        let loader = DeleteLoader::new(&fixture.io);
+        let loader = fixture.loader();
         error(&loader, &task(A, 10, &[&deletes]), ErrorKind::DataInvalid, &[parts, &[name]].concat()).await;
     }
     let deletes = store(&fixture, "deletes.avro", vec![]).await;
-    let avro = DataFile { file_format: FileFormat::Avro, ..deletes };
-    let loader = DeleteLoader::new(&fixture.io);
-    error(&loader, &task(A, 10, &[&avro]), ErrorKind::Unsupported, &["deletes.avro"]).await;
+    let avro = DataFile { file_format: FileFormat::Avro, ..deletes.clone() };
+    error(&fixture.loader(), &task(A, 10, &[&avro]), ErrorKind::DataInvalid, &["Avro", "deletes.avro"]).await;
+    let orc = DataFile { file_format: FileFormat::Orc, ..deletes };
+    error(&fixture.loader(), &task(A, 10, &[&orc]), ErrorKind::Unsupported, &["ORC", "deletes.avro"]).await;
 }
 
 #[tokio::test]
@@ -180,7 +181,7 @@ async fn delete_files_whose_bounds_exclude_the_path_are_not_read() {
         upper_bounds: bound(upper),
         ..file(PositionDeletes, &format!("memory:/t/missing-{name}"), key(0, []))
     };
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     let (below, above) = (with("below", "memory:/a", "memory:/t/data/a"), with("above", B, "z"));
     assert!(loader.deleted_positions(&task(B, 10, &[&below])).await.unwrap().is_none());
     assert!(loader.deleted_positions(&task(A, 10, &[&above])).await.unwrap().is_none());
@@ -217,7 +218,7 @@ async fn vectors_are_read_by_range_without_their_container() {
         let name = format!("dv-{}.puffin", lead.len());
         let files = puffin(&fixture, &name, &vectors, lead).await;
         fixture.counts.reset();
-        let loader = DeleteLoader::new(&fixture.io);
+        let loader = fixture.loader();
         assert_eq!(deleted(&loader, &task(A, big + 1, &[&files[0]])).await, [1, 3, big]);
         assert_eq!(loader.live_row_count(&task(B, 1500, &[&files[1]])).await.unwrap(), 500);
         assert_eq!((fixture.counts.count(StoreOp::Get), fixture.counts.count_where(|_, _| true)), (2, 2));
@@ -244,7 +245,7 @@ async fn broken_vectors_are_errors_that_name_them() {
         ("overflow", broken(&|f| f.content_offset = Some(u64::MAX))),
     ];
     for (name, file) in cases {
-        let loader = DeleteLoader::new(&fixture.io);
+        let loader = fixture.loader();
         let e = loader.deleted_positions(&task(A, 10, &[&file])).await.unwrap_err();
         assert_eq!(e.kind(), ErrorKind::DataInvalid, "{name}: {e}");
         assert!(e.to_string().contains("dv.puffin"), "{name}: {e}");
@@ -261,7 +262,7 @@ async fn each_delete_file_is_fetched_once() {
     let tasks: Vec<_> = (0..20)
         .flat_map(|_| [task(A, 10, &[&shared]), task(B, 10, &[&shared]), task("memory:/v", 10, &[&files[0]])])
         .collect();
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     let found = join_all(tasks.iter().map(|task| deleted(&loader, task))).await;
     assert_eq!(found[..3], [vec![1], vec![2], vec![4]]);
     assert_eq!(found[57..], [vec![1], vec![2], vec![4]]);
@@ -279,7 +280,7 @@ async fn a_failure_is_shared_but_not_remembered() {
     let fixture = Fixture::new();
     let shared = store(&fixture, "shared", delete_rows(&[(A, 1), (B, 2)])).await;
     let (a, b) = (task(A, 10, &[&shared]), task(B, 10, &[&shared]));
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     fixture.faults.fail_nth(0, Fault::BeforeSending);
     let (first, second) = futures::join!(loader.deleted_positions(&a), loader.deleted_positions(&b));
     assert_eq!(first.unwrap_err().kind(), ErrorKind::Unavailable);
@@ -294,7 +295,7 @@ async fn a_caller_that_is_not_polled_holds_up_nobody() {
     let fixture = Fixture::new();
     let shared = store(&fixture, "shared", delete_rows(&[(A, 1), (B, 2)])).await;
     let (a, b) = (task(A, 10, &[&shared]), task(B, 10, &[&shared]));
-    let loader = DeleteLoader::new(&fixture.io);
+    let loader = fixture.loader();
     let mut stuck = Box::pin(loader.deleted_positions(&a));
     assert!((&mut stuck).now_or_never().is_none());
     let other = tokio::time::timeout(std::time::Duration::from_secs(20), deleted(&loader, &b)).await;

@@ -1,5 +1,6 @@
 //! Tests of planning and loading over whole tables: golden ones, and small ones built here.
 
+mod equality;
 mod golden;
 mod loading;
 mod planning;
@@ -13,6 +14,7 @@ use serde_json::json;
 use crate::catalog::{LoadedTable, MemoryCatalog, TableIdent};
 use crate::env::Env;
 use crate::io::FileIo;
+use crate::scan::DeleteLoader;
 use crate::spec::manifest::{ManifestWriter, assign_list_inheritance, write_manifest_list};
 use crate::spec::{
     DataContent, DataFile, EntryStatus, FileFormat, Literal, ManifestContent, ManifestEntry, ManifestFile,
@@ -37,6 +39,11 @@ impl Fixture {
         let counts = CountingStore::new(Arc::clone(&faults) as Arc<dyn ObjectStore>);
         let io = FileIo::builder().with_store("memory", Arc::clone(&counts) as Arc<dyn ObjectStore>).build();
         Self { io, counts, faults, manifests: Vec::new() }
+    }
+
+    /// A loader for the files of the table.
+    fn loader(&self) -> DeleteLoader {
+        DeleteLoader::new(&table(metadata("memory:/t/none.avro"), &self.io))
     }
 
     /// Adds a manifest of files, each with its data sequence number.

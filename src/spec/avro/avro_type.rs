@@ -21,12 +21,50 @@ const MAX_FIXED_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct AvroType {
     pub(crate) kind: Kind,
+    /// What its attributes say, if it has any that matter.
+    pub(crate) notes: Option<Box<Notes>>,
     /// Nodes of the tree, this one included.
     nodes: usize,
     /// Fewest bytes a value takes.
     min_bytes: usize,
     /// Bytes of all fixed types in it.
     fixed_bytes: usize,
+}
+
+/// Attributes of a type, as Iceberg and Avro define them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// `logicalType`.
+    pub(crate) logical: String,
+    /// `precision` of a decimal.
+    pub(crate) precision: Option<u8>,
+    /// `scale` of a decimal.
+    pub(crate) scale: Option<i8>,
+    /// `adjust-to-utc` of a timestamp.
+    pub(crate) adjust_to_utc: Option<bool>,
+    /// `element-id` of an array.
+    pub(crate) element_id: Option<i32>,
+    /// `key-id` of a map.
+    pub(crate) key_id: Option<i32>,
+    /// `value-id` of a map.
+    pub(crate) value_id: Option<i32>,
+}
+
+impl Notes {
+    fn of(object: &serde_json::Map<String, Value>) -> Option<Box<Self>> {
+        let number = |key: &str| object.get(key).and_then(Value::as_i64);
+        let id = |key: &str| number(key).and_then(|id| i32::try_from(id).ok());
+        let notes = Self {
+            logical: object.get("logicalType").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            precision: number("precision").and_then(|n| u8::try_from(n).ok()),
+            scale: number("scale").and_then(|n| i8::try_from(n).ok()),
+            adjust_to_utc: object.get("adjust-to-utc").and_then(Value::as_bool),
+            element_id: id("element-id"),
+            key_id: id("key-id"),
+            value_id: id("value-id"),
+        };
+        (notes != Self::default()).then(|| Box::new(notes))
+    }
 }
 
 /// What a node is.
@@ -64,6 +102,10 @@ impl AvroType {
     }
 
     fn new(kind: Kind) -> Result<Arc<Self>, String> {
+        Self::with_notes(kind, None)
+    }
+
+    fn with_notes(kind: Kind, notes: Option<Box<Notes>>) -> Result<Arc<Self>, String> {
         let (mut nodes, mut fixed_bytes) = (1usize, 0usize);
         let mut children = |children: &mut dyn Iterator<Item = &Arc<Self>>| {
             for child in children {
@@ -99,7 +141,12 @@ impl AvroType {
         if nodes > MAX_NODES || fixed_bytes > MAX_FIXED_BYTES {
             return Err("the schema is too large".into());
         }
-        Ok(Arc::new(Self { kind, nodes, min_bytes, fixed_bytes }))
+        Ok(Arc::new(Self { kind, notes, nodes, min_bytes, fixed_bytes }))
+    }
+
+    /// What its attributes say of a logical type; empty when they say nothing.
+    pub(crate) fn logical(&self) -> &str {
+        self.notes.as_ref().map_or("", |notes| &notes.logical)
     }
 
     /// The type without null: the other branch of a union of null and one type.
@@ -272,7 +319,7 @@ struct Parser {
 impl Parser {
     fn parse(&mut self, json: &Value) -> Result<Arc<AvroType>, String> {
         match json {
-            Value::String(name) => self.named(name),
+            Value::String(name) => self.named(name, None),
             Value::Array(branches) => {
                 AvroType::new(Kind::Union(branches.iter().map(|b| self.parse(b)).collect::<Result<_, _>>()?))
             }
@@ -285,8 +332,8 @@ impl Parser {
         }
     }
 
-    fn named(&self, name: &str) -> Result<Arc<AvroType>, String> {
-        AvroType::new(match name {
+    fn named(&self, name: &str, notes: Option<Box<Notes>>) -> Result<Arc<AvroType>, String> {
+        let kind = match name {
             "null" => Kind::Null,
             "boolean" => Kind::Boolean,
             "int" => Kind::Int,
@@ -302,20 +349,21 @@ impl Parser {
                     None => Err(format!("type {name:?} is not defined")),
                 };
             }
-        })
+        };
+        AvroType::with_notes(kind, notes)
     }
 
     fn complex(&mut self, kind: &str, object: &serde_json::Map<String, Value>) -> Result<Arc<AvroType>, String> {
         let get = |key: &str| object.get(key).ok_or_else(|| format!("a type {kind:?} has no {key:?}"));
         match kind {
-            "array" => return AvroType::new(Kind::Array(self.parse(get("items")?)?)),
-            "map" => return AvroType::new(Kind::Map(self.parse(get("values")?)?)),
+            "array" => return AvroType::with_notes(Kind::Array(self.parse(get("items")?)?), Notes::of(object)),
+            "map" => return AvroType::with_notes(Kind::Map(self.parse(get("values")?)?), Notes::of(object)),
             "record" | "fixed" | "enum" => {}
-            _ => return self.named(kind),
+            _ => return self.named(kind, Notes::of(object)),
         }
         let name = unqualified(get("name")?.as_str().unwrap_or_default()).to_owned();
         self.names.insert(name.clone(), None);
-        let parsed = AvroType::new(match kind {
+        let parsed = match kind {
             "fixed" => {
                 let size = get("size")?.as_u64().and_then(|s| usize::try_from(s).ok());
                 Kind::Fixed(size.ok_or_else(|| format!("fixed type {name:?} has no valid size"))?)
@@ -336,7 +384,8 @@ impl Parser {
                 }
                 Kind::Record(fields)
             }
-        })?;
+        };
+        let parsed = AvroType::with_notes(parsed, Notes::of(object))?;
         self.names.insert(name, Some(parsed.clone()));
         Ok(parsed)
     }

@@ -5,6 +5,6 @@ mod container;
 mod decode;
 mod varint;
 
-pub(crate) use avro_type::{AvroField, AvroType, Kind, physical_name};
+pub(crate) use avro_type::{AvroField, AvroType, Kind, Notes, physical_name};
 pub(crate) use container::{Container, write_container};
 pub(crate) use decode::decode_batches;

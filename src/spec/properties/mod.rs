@@ -266,12 +266,12 @@ impl TableProperties {
             )))
         };
         if self.file_format != FileFormat::Parquet {
-            return refuse(DEFAULT_FILE_FORMAT, format!("{:?} data files are not written", self.file_format));
+            return refuse(DEFAULT_FILE_FORMAT, format!("{} data files are not written", self.file_format.name()));
         }
         if self.delete_file_format != FileFormat::Parquet {
             return refuse(
                 DELETE_DEFAULT_FILE_FORMAT,
-                format!("{:?} delete files are not written", self.delete_file_format),
+                format!("{} delete files are not written", self.delete_file_format.name()),
             );
         }
         if self.encryption_key_id.is_some() {

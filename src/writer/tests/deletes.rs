@@ -33,7 +33,7 @@ async fn deleted(test: &TestTable, deletes: &[DataFile], path: &Arc<str>, k: i32
     file.record_count = 1 << 41;
     let deletes = index.for_data_file(&file, 1).unwrap();
     let task = FileScanTask { data_file: Arc::new(file), sequence_number: 1, deletes };
-    let loaded = DeleteLoader::new(&test.table.io).deleted_positions(&task).await.unwrap();
+    let loaded = DeleteLoader::new(&test.table).deleted_positions(&task).await.unwrap();
     loaded.map(|v| (*v).clone())
 }
 

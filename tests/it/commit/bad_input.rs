@@ -213,17 +213,21 @@ async fn encrypted_files_are_refused() {
 
 #[tokio::test]
 async fn files_in_formats_we_do_not_read_are_refused() {
-    for (name, format) in [("fmt_orc", "orc"), ("fmt_avro", "avro"), ("fmt_mixed", "")] {
-        let lake = Lake::new().await;
-        lake.copy_golden(name);
-        let before = files_below(lake.dir.path());
-        let column = lake.table(name).await.metadata.current_schema().unwrap().fields.fields[0].name.clone();
-        for statement in [format!("SELECT * FROM {name}"), format!("DELETE FROM {name} WHERE abs({column}) % 2 = 1")] {
-            let error = lake.sql(&statement).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported, "{statement}: {error}");
-            assert!(error.to_string().to_lowercase().contains(format), "{statement}: {error}");
-            assert_eq!(files_below(lake.dir.path()), before, "{statement}");
+    let lake = Lake::new().await;
+    lake.copy_golden("fmt_orc");
+    let before = files_below(lake.dir.path());
+    let column = lake.table("fmt_orc").await.metadata.current_schema().unwrap().fields.fields[0].name.clone();
+    for (statement, parts) in [
+        ("SELECT * FROM fmt_orc".to_owned(), ["in format ORC", "table: default.fmt_orc", ".orc"]),
+        // The table asks for files that we do not write either.
+        (format!("DELETE FROM fmt_orc WHERE abs({column}) % 2 = 1"), ["ORC data files", "write.format.default", ""]),
+    ] {
+        let error = lake.sql(&statement).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{statement}: {error}");
+        for part in parts {
+            assert!(error.to_string().contains(part), "{statement}: {part} in {error}");
         }
+        assert_eq!(files_below(lake.dir.path()), before, "{statement}");
     }
 }
 
