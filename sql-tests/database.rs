@@ -36,6 +36,8 @@ impl Database {
         catalog.create_namespace(&["default".to_string()], true).await?;
         let mut options = CalveOptions::default();
         options.delete_mode = cell.mode().to_string();
+        options.update_mode = cell.mode().to_string();
+        options.merge_mode = cell.mode().to_string();
         options.strict_pruning = cell.strict;
         let mut config = SessionConfig::new()
             .with_option_extension(options)

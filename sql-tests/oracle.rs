@@ -38,6 +38,8 @@ struct Statement {
 enum Kind {
     Insert,
     Delete,
+    /// UPDATE or MERGE.
+    Change,
     /// `EXPLAIN` of one of them.
     Explain,
     ExplainAnalyze,
@@ -45,7 +47,7 @@ enum Kind {
 
 /// Whether the statement returns a count.
 pub fn is_dml(sql: &str) -> bool {
-    matches!(Statement::parse(sql), Some(Statement { kind: Kind::Insert | Kind::Delete, .. }))
+    matches!(Statement::parse(sql), Some(Statement { kind: Kind::Insert | Kind::Delete | Kind::Change, .. }))
 }
 
 impl Statement {
@@ -63,6 +65,10 @@ impl Statement {
         }
         let (kind, rest) = if let Some(rest) = strip_word(rest, "INSERT").and_then(|rest| strip_word(rest, "INTO")) {
             (Kind::Insert, rest)
+        } else if let Some(rest) = strip_word(rest, "UPDATE") {
+            (Kind::Change, rest)
+        } else if let Some(rest) = strip_word(rest, "MERGE").and_then(|rest| strip_word(rest, "INTO")) {
+            (Kind::Change, rest)
         } else {
             (Kind::Delete, strip_word(rest, "DELETE").and_then(|rest| strip_word(rest, "FROM"))?)
         };
@@ -107,6 +113,10 @@ impl Oracle {
         if failed || statement.kind == Kind::Explain {
             same(&after, &before, &format!("{sql}: rows after and before"));
             assert_eq!(made, 0, "{sql}: a snapshot was made");
+            return;
+        }
+        if statement.kind == Kind::Change {
+            assert_eq!(made, usize::from(count != Some(0)), "{sql}: snapshots made");
             return;
         }
         let changed = after != before;

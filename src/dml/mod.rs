@@ -11,7 +11,8 @@ pub mod guard;
 pub mod logical;
 pub mod physical;
 pub mod row_delete_planner;
+mod row_removal;
 pub mod strict_pruning;
 
-pub use delete_plan::{DeletePlan, effective_delete_mode, live_positions, plan_delete};
+pub use delete_plan::{DeletePlan, RowLevelCommand, effective_mode, live_positions, plan_delete};
 pub use row_delete_planner::{Action, RowDelete};

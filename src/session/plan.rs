@@ -9,13 +9,14 @@ use datafusion::common::{ResolvedTableReference, TableReference};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, PlanType, TableSource, WriteOp};
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, ExplainStatement, Statement};
-use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::ast::{Statement as SqlStatement, TableFactor};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::from_datafusion;
+use super::rewrite::assignments::{self, TargetColumn, mark_stars};
 use super::rewrite::delete::DeleteQuery;
-use super::rewrite::distinct_from;
+use super::rewrite::{ctes, distinct_from, to_merge};
 use super::rewrite::names::{HIDDEN_COLUMNS, resolve_names};
 use super::rewrite::relations::{NameRules, TableColumns};
 use super::statement::StatementText;
@@ -24,11 +25,14 @@ use crate::{Error, Result};
 
 /// Plans a statement that is not ours.
 pub(super) async fn plan_statement(state: &SessionState, statement: &StatementText) -> Result<LogicalPlan> {
-    let mut parsed = parse(state, statement.tokens().to_vec())?;
+    let mut parsed = parse(state, mark_stars(statement.tokens().to_vec()))?;
+    let rules = name_rules(state);
     each_tree(&mut parsed, &mut |tree| {
         distinct_from::repair(tree);
+        ctes::unwrap(tree, &rules);
         Ok(())
     })?;
+    let parsed = changes(state, parsed, &rules).await?;
     if statement.tokens().iter().any(names_hidden_column) {
         let resolved = with_resolved_names(state, &parsed).await?;
         return plan_tree(state, resolved).await;
@@ -40,6 +44,32 @@ pub(super) async fn plan_statement(state: &SessionState, statement: &StatementTe
     // a column that is there, but in another case, is the one failure that can be cured
     let resolved = with_resolved_names(state, &parsed).await?;
     if resolved == parsed { Err(error) } else { plan_tree(state, resolved).await }
+}
+
+/// A statement that changes rows of an Iceberg table in a form that DataFusion plans.
+async fn changes(state: &SessionState, mut statement: Statement, rules: &NameRules) -> Result<Statement> {
+    let mut target = None;
+    each_tree(&mut statement, &mut |tree| {
+        if let Some(TableFactor::Table { name, .. }) = to_merge::target(tree).or_else(|| assignments::target(tree)) {
+            target = rules.resolve(name);
+        }
+        Ok(())
+    })?;
+    let Some(target) = target else { return Ok(statement) };
+    let Some(found) = provider(state, &target).await? else { return Ok(statement) };
+    let Some(table) = iceberg(&found) else { return Ok(statement) };
+    let schema = table.schema();
+    let columns = schema.fields().iter().map(|field| TargetColumn {
+        name: field.name().clone(),
+        data_type: field.data_type().clone(),
+        default: table.get_column_default(field.name()).and_then(|e| e.as_literal().cloned()),
+    });
+    let columns: Vec<TargetColumn> = columns.collect();
+    each_tree(&mut statement, &mut |tree| {
+        to_merge::rewrite(tree);
+        assignments::expand(tree, &columns, rules)
+    })?;
+    Ok(statement)
 }
 
 fn names_hidden_column(token: &TokenWithSpan) -> bool {

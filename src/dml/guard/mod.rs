@@ -121,11 +121,16 @@ fn guard_node(node: LogicalPlan, writing: bool) -> Result<Transformed<LogicalPla
     let schema = merge_schema(&node.inputs());
     let is_condition = matches!(node, LogicalPlan::Filter(_));
     let is_join = matches!(node, LogicalPlan::Join(_));
+    let stores = writing && matches!(node, LogicalPlan::Projection(_));
     let names = NamePreserver::new(&node);
     let guarded = node.map_expressions(|expr| {
         let name = names.save(&expr);
         let guarded = guard_parts(expr.clone(), &schema, writing, !is_condition && !is_join)?;
-        let guarded = if is_condition { subqueries::guard_condition(guarded, &schema, writing)?.data } else { guarded };
+        let guarded = match (is_condition, stores) {
+            (true, _) => subqueries::guard_condition(guarded, &schema, writing)?.data,
+            (_, true) => subqueries::guard_value(guarded, &schema, writing)?.data,
+            _ => guarded,
+        };
         Ok(if guarded == expr { Transformed::no(expr) } else { Transformed::yes(name.restore(guarded)) })
     })?;
     guarded.map_data(|node| if is_condition || is_join { Ok(node) } else { node.recompute_schema() })
@@ -146,7 +151,10 @@ fn guard_merge(dml: DmlStatement, writing: bool) -> Result<Transformed<LogicalPl
     let WriteOp::MergeInto(merge) = &dml.op else { return Ok(Transformed::no(LogicalPlan::Dml(dml))) };
     let target = DFSchema::try_from_qualified_schema(dml.table_name.clone(), &dml.target.schema())?;
     let schema = target.join(dml.input.schema()).unwrap_or(target);
-    let exprs = merge.exprs().into_iter().map(|e| guard_parts(e.clone(), &schema, writing, true));
+    let exprs = merge.exprs().into_iter().map(|e| {
+        let guarded = guard_parts(e.clone(), &schema, writing, true)?;
+        Ok(subqueries::guard_value(guarded, &schema, writing)?.data)
+    });
     let merge = merge.with_new_exprs(exprs.collect::<Result<Vec<_>>>()?)?;
     let op = WriteOp::MergeInto(Box::new(merge));
     Ok(Transformed::yes(LogicalPlan::Dml(DmlStatement { op, ..dml })))

@@ -219,6 +219,31 @@ pub(super) fn guard_condition(predicate: Expr, schema: &DFSchema, writing: bool)
     Condition { schema, writing }.truth(predicate, false, true).map(Transformed::yes)
 }
 
+/// Makes IN and EXISTS right where their value is stored or decides between values, outside of any filter: DataFusion plans
+/// neither there. EXISTS becomes a count, and IN its three outcomes.
+pub(super) fn guard_value(expr: Expr, schema: &DFSchema, writing: bool) -> Result<Transformed<Expr>> {
+    let is_one = |e: &Expr| matches!(e, Expr::InSubquery(_) | Expr::Exists(_));
+    if !expr.exists(|e| Ok(is_one(e)))? {
+        return Ok(Transformed::no(expr));
+    }
+    let spelled = Condition { schema, writing }.value(expr)?;
+    let counted = spelled.transform_up(|e| match e {
+        Expr::Exists(Exists { subquery: rows, negated }) => {
+            let plan = match without_limit(&rows.subquery) {
+                Some(plan) => plan,
+                None => rows.subquery.as_ref().clone(),
+            };
+            let counted = LogicalPlanBuilder::from(plan)
+                .aggregate(Vec::<Expr>::new(), vec![count(lit(1i64)).alias("__calve_count")])?
+                .build()?;
+            let count = scalar(counted);
+            Ok(Transformed::yes(if negated { count.eq(lit(0i64)) } else { count.gt(lit(0i64)) }))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(Transformed::yes(counted.data))
+}
+
 fn has_in_subquery(expr: &Expr) -> bool {
     expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_)))).unwrap_or(true)
 }

@@ -1,5 +1,7 @@
 //! Logical nodes of writing statements.
 
+mod change;
 mod node;
 
+pub use change::{Change, ChangeKind, OPERATION_COLUMN, Operation};
 pub use node::{Command, RowDeltaNode};

@@ -11,6 +11,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 use uuid::Uuid;
 
+use super::Change;
 use crate::table::Table;
 
 /// What a statement does with the rows of its input.
@@ -26,6 +27,8 @@ pub enum Command {
         /// The condition as written, `None` for all rows; the input is already filtered by it.
         condition: Option<Box<Expr>>,
     },
+    /// Takes some away and adds others.
+    Change(Change),
 }
 
 /// One writing statement: a table pinned at the snapshot the statement reads, a command, and the rows.
@@ -118,6 +121,7 @@ impl UserDefinedLogicalNodeCore for RowDeltaNode {
         match &self.command {
             Command::Append => write!(f, "RowDelta: append to {}", self.table.ident),
             Command::Create => write!(f, "RowDelta: create {}", self.table.ident),
+            Command::Change(change) => write!(f, "RowDelta: {} {}", change.kind, self.table.ident),
             Command::Delete { condition: None } => write!(f, "RowDelta: delete from {}", self.table.ident),
             Command::Delete { condition: Some(condition) } => {
                 write!(f, "RowDelta: delete from {} where {condition}", self.table.ident)

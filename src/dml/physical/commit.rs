@@ -3,6 +3,7 @@
 //! Gathers the messages of all writers, makes one snapshot or none, and yields one row, `count`. Invariant: it commits at
 //! most once; a second execution of the same plan is an error.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,15 +24,19 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
+use crate::dml::logical::ChangeKind;
 use crate::dml::row_delete_planner::Action;
+use crate::dml::row_removal::RowRemoval;
 use crate::expr::Predicate;
 use crate::scan::{DeleteLoader, FileScanTask};
+use crate::spec::deletion_vector::PositionBitmap;
 use crate::spec::properties::RowLevelMode;
 use crate::table::Table;
-use crate::transaction::SnapshotUpdate;
+use crate::transaction::{Removal, SnapshotUpdate, Validation};
 
+use super::changed_rows::two_matches;
 use super::handover::{Handover, Receiver};
-use super::message::Messages;
+use super::message::{Messages, RowCounts};
 
 /// What is committed.
 #[derive(Debug, Clone)]
@@ -42,6 +47,21 @@ pub(super) enum Statement {
     Create,
     /// The rows that the writers found, and whole files.
     Delete(Arc<DeleteStatement>),
+    /// The rows that the writers found, and the files they added.
+    Change(Arc<ChangeStatement>),
+}
+
+/// An UPDATE or MERGE, as planned.
+#[derive(Debug)]
+pub(super) struct ChangeStatement {
+    pub(super) kind: ChangeKind,
+    pub(super) filter: Predicate,
+    pub(super) mode: RowLevelMode,
+    pub(super) one_match: bool,
+    pub(super) scanned: Vec<Arc<FileScanTask>>,
+    pub(super) pruned: u64,
+    /// The scan's.
+    pub(super) deletes: Arc<DeleteLoader>,
 }
 
 /// A DELETE, as planned.
@@ -101,6 +121,15 @@ impl DisplayAs for CommitExec {
         match &self.statement {
             Statement::Append => write!(f, "CommitExec: append to {}", self.table.ident),
             Statement::Create => write!(f, "CommitExec: create {}", self.table.ident),
+            Statement::Change(change) => write!(
+                f,
+                "CommitExec: {} {}, mode={}, files: pruned={}, scanned={}",
+                change.kind,
+                self.table.ident,
+                change.mode,
+                change.pruned,
+                change.scanned.len()
+            ),
             Statement::Delete(delete) => write!(
                 f,
                 "CommitExec: delete from {}, mode={}, files: dropped={}, pruned={}, scanned={}",
@@ -210,6 +239,7 @@ impl Run {
         match &self.statement {
             Statement::Append | Statement::Create => self.append(messages).await,
             Statement::Delete(delete) => self.delete(delete, messages).await,
+            Statement::Change(change) => self.change(change, messages).await,
         }
         .map_err(DataFusionError::from)
     }
@@ -254,6 +284,57 @@ impl Run {
         let rows = if plan.is_empty() { 0 } else { plan.commit_counted().await? };
         self.count("rows_deleted", rows);
         Ok(rows)
+    }
+
+    async fn change(&self, statement: &ChangeStatement, messages: Messages) -> crate::Result<u64> {
+        let RowCounts { inserted, updated } = messages.counts;
+        let mut update = SnapshotUpdate::new(self.table.clone());
+        let twice = messages.row_twice().filter(|_| statement.one_match).map(two_matches);
+        messages.added_data.into_iter().for_each(|file| update.add_data(file));
+        let prepared = match twice {
+            Some(error) => Err(error),
+            None => self.take_rows(statement, messages.matched, &mut update).await,
+        };
+        let (removal, referenced) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                update.discard().await;
+                return Err(error);
+            }
+        };
+        let deleted = removal.deleted_rows().saturating_sub(updated);
+        for (name, value) in [("rows_inserted", inserted), ("rows_updated", updated), ("rows_deleted", deleted)] {
+            self.count(name, value);
+        }
+        if update.is_empty() {
+            return Ok(0);
+        }
+        let properties = self.table.properties()?;
+        let isolation = match statement.kind {
+            ChangeKind::Update => properties.update_isolation,
+            ChangeKind::Merge => properties.merge_isolation,
+        };
+        let start = self.table.metadata.current_snapshot_id;
+        let validation = Validation::for_update(start, isolation, statement.filter.clone());
+        let counts = [("inserted", inserted), ("updated", updated), ("deleted", deleted)];
+        let update = counts.into_iter().fold(update.validate(validation.referencing(referenced)), |update, (what, n)| {
+            update.property(format!("calve.rows-{what}"), n.to_string())
+        });
+        update.commit().await?;
+        Ok(inserted + updated + deleted)
+    }
+
+    async fn take_rows(
+        &self,
+        statement: &ChangeStatement,
+        matched: HashMap<String, PositionBitmap>,
+        update: &mut SnapshotUpdate,
+    ) -> crate::Result<(RowRemoval, Vec<Arc<str>>)> {
+        let deletes = position_deletes(&statement.deletes, &statement.scanned, matched).await?;
+        let removal = RowRemoval::new(self.table.clone(), statement.mode, deletes)?;
+        // The rows live on in new files, so a delete that another commit made for them must not be lost.
+        let referenced = removal.write(update, Removal::Rewritten).await?;
+        Ok((removal, referenced))
     }
 
     fn count(&self, name: &'static str, value: u64) {

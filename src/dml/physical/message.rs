@@ -1,10 +1,12 @@
 //! What a writer tells the commit node, as record batches.
 //!
-//! One row a message. Columns: `kind` (0 added data files, 1 matched positions), `file` (path of the data file the positions
-//! lie in; empty for data files), `spec_id`, `rows` (rows written or matched), `payload` (a manifest of the added files in
-//! Avro, or a position bitmap). Only rows that reach the commit node count.
+//! One row a message. Columns: `kind` (0 added data files, 1 positions of rows that go, 2 of matched rows that stay, 3 rows
+//! inserted, 4 updated), `file` (path of the data file the positions lie in; else empty), `spec_id`, `rows` (rows
+//! written, matched or counted), `payload` (a manifest of the added files in Avro, a position bitmap, or empty). Only rows
+//! that reach the commit node count.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{
@@ -12,6 +14,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use crate::dml::logical::Operation;
 use crate::error::{Error, Result};
 use crate::spec::deletion_vector::PositionBitmap;
 use crate::spec::manifest::{ManifestReader, ManifestWriter};
@@ -19,6 +22,9 @@ use crate::spec::{DataFile, EntryStatus, ManifestContent, ManifestEntry, Manifes
 
 const ADDED_DATA: u8 = 0;
 const POSITIONS: u8 = 1;
+const KEPT: u8 = 2;
+const INSERTED: u8 = 3;
+const UPDATED: u8 = 4;
 
 /// Schema of message batches.
 pub(super) static MESSAGE_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -35,7 +41,33 @@ pub(super) static MESSAGE_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     pub(super) added_data: Vec<DataFile>,
+    /// Positions of the rows that go, by file.
     pub(super) matched: HashMap<String, PositionBitmap>,
+    /// Positions of the rows that a source row matched and that stay as they are, by file.
+    pub(super) kept: HashMap<String, PositionBitmap>,
+    pub(super) counts: RowCounts,
+    /// A file of which two writers have the same row.
+    pub(super) twice: Option<String>,
+}
+
+/// Rows that a statement adds.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowCounts {
+    pub(super) inserted: u64,
+    pub(super) updated: u64,
+}
+
+impl RowCounts {
+    /// Counts the rows of a batch in.
+    pub(super) fn add(&mut self, operations: &[Operation]) {
+        for operation in operations {
+            match operation {
+                Operation::Insert => self.inserted += 1,
+                Operation::Update => self.updated += 1,
+                Operation::Delete | Operation::Keep => {}
+            }
+        }
+    }
 }
 
 struct Row {
@@ -50,14 +82,16 @@ impl Messages {
     /// Encodes the messages of one writer.
     pub(super) fn encode(&self, metadata: &TableMetadata) -> Result<RecordBatch> {
         let mut rows = Vec::new();
-        for (file, positions) in &self.matched {
-            rows.push(Row {
-                kind: POSITIONS,
-                file: file.clone(),
-                spec_id: 0,
-                rows: positions.len(),
-                payload: positions.encode()?,
-            });
+        for (kind, bitmaps) in [(POSITIONS, &self.matched), (KEPT, &self.kept)] {
+            for (file, positions) in bitmaps {
+                let payload = positions.encode()?;
+                rows.push(Row { kind, file: file.clone(), spec_id: 0, rows: positions.len(), payload });
+            }
+        }
+        for (kind, count) in [(INSERTED, self.counts.inserted), (UPDATED, self.counts.updated)] {
+            if count > 0 {
+                rows.push(Row { kind, file: String::new(), spec_id: 0, rows: count, payload: Vec::new() });
+            }
         }
         let mut by_spec: HashMap<i32, Vec<&DataFile>> = HashMap::new();
         for file in &self.added_data {
@@ -85,25 +119,46 @@ impl Messages {
         let kinds = column::<UInt8Array>(batch, 0).ok_or_else(malformed)?;
         let files = column::<StringArray>(batch, 1).ok_or_else(malformed)?;
         let spec_ids = column::<Int32Array>(batch, 2).ok_or_else(malformed)?;
+        let counts = column::<UInt64Array>(batch, 3).ok_or_else(malformed)?;
         let payloads = column::<BinaryArray>(batch, 4).ok_or_else(malformed)?;
         for row in 0..batch.num_rows() {
             match kinds.value(row) {
                 ADDED_DATA => self.added_data.extend(decode_files(metadata, spec_ids.value(row), payloads.value(row))?),
-                POSITIONS => {
+                kind @ (POSITIONS | KEPT) => {
                     let positions = PositionBitmap::decode(payloads.value(row))?;
-                    match self.matched.entry(files.value(row).to_string()) {
-                        std::collections::hash_map::Entry::Occupied(mut entry) => {
-                            entry.get_mut().union_with(&positions)
+                    let bitmaps = if kind == KEPT { &mut self.kept } else { &mut self.matched };
+                    let file = files.value(row);
+                    match bitmaps.entry(file.to_string()) {
+                        Entry::Occupied(mut entry) => {
+                            let apart = entry.get().len() + positions.len();
+                            entry.get_mut().union_with(&positions);
+                            if entry.get().len() < apart {
+                                self.twice = Some(file.to_string());
+                            }
                         }
-                        std::collections::hash_map::Entry::Vacant(entry) => {
-                            entry.insert(positions);
-                        }
+                        Entry::Vacant(entry) => _ = entry.insert(positions),
                     }
                 }
+                INSERTED => self.counts.inserted += counts.value(row),
+                UPDATED => self.counts.updated += counts.value(row),
                 _ => return Err(malformed()),
             }
         }
         Ok(())
+    }
+}
+
+impl Messages {
+    /// A file that has a row which two writers or two operations were given.
+    pub(super) fn row_twice(&self) -> Option<&str> {
+        let meets = |(file, kept): &(&String, &PositionBitmap)| {
+            self.matched.get(*file).is_some_and(|matched| {
+                let mut both = (*kept).clone();
+                both.union_with(matched);
+                both.len() < kept.len() + matched.len()
+            })
+        };
+        self.twice.as_deref().or_else(|| self.kept.iter().find(meets).map(|(file, _)| file.as_str()))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use datafusion::physical_plan::ChildrenPropertiesMode;
 
+mod addresses;
+mod changed_rows;
 mod commit;
 mod handover;
 mod message;
@@ -12,7 +14,7 @@ pub use commit::CommitExec;
 pub use planner::RowDeltaPlanner;
 pub use row_delta_writer::RowDeltaWriterExec;
 
-pub(crate) use planner::{plan_delete, session_delete_mode};
+pub(crate) use planner::{plan_delete, session_mode};
 
 /// Children of our nodes decide their partitioning, so properties are computed anew.
 const RECOMPUTE: ChildrenPropertiesMode = ChildrenPropertiesMode::Recompute;

@@ -23,9 +23,9 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use uuid::Uuid;
 
 use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
-use crate::dml::effective_delete_mode;
+use crate::dml::{RowLevelCommand, effective_mode};
 use crate::dml::guard::{checked, guard_condition};
-use crate::dml::logical::{Command, RowDeltaNode};
+use crate::dml::logical::{ChangeKind, Command, RowDeltaNode};
 use crate::dml::strict_pruning::{Split, split};
 use crate::error::Error;
 use crate::expr::Predicate;
@@ -36,7 +36,8 @@ use crate::scan::{DeleteLoader, FileScanTask};
 use crate::spec::properties::RowLevelMode;
 use crate::table::Table;
 
-use super::commit::{CommitExec, DeleteStatement, Statement};
+use super::changed_rows::ChangeOptions;
+use super::commit::{ChangeStatement, CommitExec, DeleteStatement, Statement};
 use super::handover::Handover;
 use super::message::Messages;
 use super::row_delta_writer::{RowDeltaWriterExec, RowKind};
@@ -74,9 +75,10 @@ impl ExtensionPlanner for RowDeltaPlanner {
             }
             Command::Delete { condition } => {
                 let options = session.config_options();
-                let mode = effective_delete_mode(&table, options)?;
+                let mode = effective_mode(RowLevelCommand::Delete, &table, options)?;
                 let target = plan_target(
                     &table,
+                    Files::Droppable,
                     condition.as_deref(),
                     &node.target_schema,
                     Arc::clone(input),
@@ -95,6 +97,35 @@ impl ExtensionPlanner for RowDeltaPlanner {
                 };
                 CommitExec::new(table, Statement::Delete(Arc::new(statement)), writer, handover)
             }
+            Command::Change(change) => {
+                let options = session.config_options();
+                let command = match change.kind {
+                    ChangeKind::Update => RowLevelCommand::Update,
+                    ChangeKind::Merge => RowLevelCommand::Merge,
+                };
+                let mode = effective_mode(command, &table, options)?;
+                let target = plan_target(
+                    &table,
+                    Files::Scanned,
+                    change.condition.as_deref(),
+                    &node.target_schema,
+                    Arc::clone(input),
+                    node.scan_token,
+                    options,
+                )?;
+                let rows = RowKind::Changed(ChangeOptions { one_match: change.one_match, updates: change.updates });
+                let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), rows, target.input, handover.clone()));
+                let statement = ChangeStatement {
+                    kind: change.kind,
+                    filter: target.filter,
+                    mode,
+                    one_match: change.one_match,
+                    scanned: target.split.scanned,
+                    pruned: target.split.pruned,
+                    deletes: target.deletes,
+                };
+                CommitExec::new(table, Statement::Change(Arc::new(statement)), writer, handover)
+            }
         };
         Ok(Some(Arc::new(plan)))
     }
@@ -108,8 +139,18 @@ struct Target {
     deletes: Arc<DeleteLoader>,
 }
 
+/// What becomes of a file whose rows all match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Files {
+    /// It goes without being read.
+    Droppable,
+    /// It is read: its rows are needed.
+    Scanned,
+}
+
 fn plan_target(
     table: &Table,
+    whole: Files,
     condition: Option<&Expr>,
     schema: &DFSchemaRef,
     input: Arc<dyn ExecutionPlan>,
@@ -120,10 +161,14 @@ fn plan_target(
         None => Predicate::AlwaysTrue,
         Some(condition) => condition_predicate(condition, schema, table)?,
     };
-    let strict = calve_options(options).strict_pruning;
+    let strict = whole == Files::Droppable && calve_options(options).strict_pruning;
     let Some(scan) = find_scan(&input, token) else {
         // The optimizer proved that nothing matches and removed the scan.
-        let input = Arc::new(EmptyExec::new(input.schema()));
+        let input = match whole {
+            Files::Droppable => Arc::new(EmptyExec::new(input.schema())),
+            // New rows may come all the same.
+            Files::Scanned => input,
+        };
         let deletes = Arc::new(DeleteLoader::new(table));
         return Ok(Target { input, filter, split: Split::default(), deletes });
     };
@@ -131,7 +176,7 @@ fn plan_target(
     files.pruned += scan.pruned;
     let name = table.ident.to_string();
     files.scanned.iter().try_for_each(|task| task.check_readable(&name))?;
-    let input: Arc<dyn ExecutionPlan> = if files.scanned.is_empty() {
+    let input: Arc<dyn ExecutionPlan> = if files.scanned.is_empty() && whole == Files::Droppable {
         Arc::new(EmptyExec::new(input.schema()))
     } else {
         replace_scan(input, token, &files.scanned)?
@@ -218,15 +263,20 @@ fn calve_options(options: &ConfigOptions) -> CalveOptions {
     options.extensions.get::<CalveOptions>().cloned().unwrap_or_default()
 }
 
-/// The session option `calve.delete_mode`; `None` when unset.
-pub(crate) fn session_delete_mode(options: &ConfigOptions) -> crate::Result<Option<RowLevelMode>> {
-    let text = calve_options(options).delete_mode;
+/// The session's mode for a statement; `None` when unset.
+pub(crate) fn session_mode(command: RowLevelCommand, options: &ConfigOptions) -> crate::Result<Option<RowLevelMode>> {
+    let options = calve_options(options);
+    let (name, text) = match command {
+        RowLevelCommand::Delete => ("calve.delete_mode", options.delete_mode),
+        RowLevelCommand::Update => ("calve.update_mode", options.update_mode),
+        RowLevelCommand::Merge => ("calve.merge_mode", options.merge_mode),
+    };
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|choices: Error| {
-        Error::invalid_input(format!("calve.delete_mode is {text:?}; it takes: {}", choices.message()))
-    })
+    text.parse()
+        .map(Some)
+        .map_err(|choices: Error| Error::invalid_input(format!("{name} is {text:?}; it takes: {}", choices.message())))
 }
 
 /// Plans and runs the search of a DELETE on `table`, and decides per file. Nothing is written.
@@ -235,7 +285,7 @@ pub(crate) async fn plan_delete(
     table: &Table,
     condition: Option<Expr>,
 ) -> crate::Result<DeletePlan> {
-    let mode = effective_delete_mode(table, state.config_options())?;
+    let mode = effective_mode(RowLevelCommand::Delete, table, state.config_options())?;
     let provider = IcebergTableProvider::new(table.clone())?;
     provider.check_writable()?;
     let token = table.env.uuid();
@@ -244,7 +294,7 @@ pub(crate) async fn plan_delete(
     let condition = condition.map_err(from_datafusion)?;
     let (schema, input) = row_addresses(source, table, condition.clone()).map_err(from_datafusion)?;
     let physical = state.create_physical_plan(&input).await.map_err(from_datafusion)?;
-    let target = plan_target(table, condition.as_ref(), &schema, physical, token, state.config_options())
+    let target = plan_target(table, Files::Droppable, condition.as_ref(), &schema, physical, token, state.config_options())
         .map_err(from_datafusion)?;
     let writer = Arc::new(RowDeltaWriterExec::new(
         table.clone(),

@@ -6,9 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int32Type, UInt16Type};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -26,6 +24,8 @@ use crate::spec::deletion_vector::PositionBitmap;
 use crate::table::Table;
 use crate::writer::{DataFileWriter, DataWriterOptions, cast_to_table};
 
+use super::addresses::Addresses;
+use super::changed_rows::{ChangeOptions, write_changes};
 use super::handover::Handover;
 use super::message::{MESSAGE_SCHEMA, Messages};
 
@@ -36,6 +36,8 @@ pub(super) enum RowKind {
     Added,
     /// They are addresses (path, position) of rows to delete.
     Deleted,
+    /// They are rows that go, and rows that come.
+    Changed(ChangeOptions),
 }
 
 /// Writes the rows of each input partition and yields one batch of messages for it.
@@ -67,6 +69,7 @@ impl DisplayAs for RowDeltaWriterExec {
         match self.kind {
             RowKind::Added => write!(f, "RowDeltaWriterExec: data files"),
             RowKind::Deleted => write!(f, "RowDeltaWriterExec: row positions"),
+            RowKind::Changed(_) => write!(f, "RowDeltaWriterExec: row positions and data files"),
         }
     }
 }
@@ -125,6 +128,11 @@ impl ExecutionPlan for RowDeltaWriterExec {
                     handover.offer(&messages.added_data).await?;
                     messages
                 }
+                RowKind::Changed(options) => {
+                    let messages = write_changes(&table, partition, options, input, &rows).await?;
+                    handover.offer(&messages.added_data).await?;
+                    messages
+                }
                 RowKind::Deleted => gather_positions(input, &rows).await?,
             };
             messages.encode(&table.metadata).map_err(DataFusionError::from)
@@ -177,24 +185,17 @@ fn gather_batch(batch: &RecordBatch, messages: &mut Messages) -> Result<()> {
         return Ok(());
     }
     let [files, positions] = batch.columns() else { return internal_err!("row addresses have two columns") };
-    let positions: &Int64Array =
-        positions.as_any().downcast_ref().ok_or_else(|| internal_datafusion_err!("row positions are not Int64"))?;
-    if files.null_count() > 0 || positions.null_count() > 0 {
+    let addresses = Addresses::new(files, positions)?;
+    if !addresses.complete() {
         return internal_err!("a row to delete has no address");
     }
-    let (keys, paths) = dictionary(files)?;
-    let mut start = 0;
-    while start < keys.len() {
-        // Rows come file by file, so runs are long.
-        let key = keys[start];
-        let end = keys[start..].iter().position(|k| *k != key).map_or(keys.len(), |length| start + length);
-        let path = paths.value(key as usize);
+    for (path, run) in addresses.runs() {
+        let Some(path) = path else { return internal_err!("a row to delete has no address") };
         let bitmap = match messages.matched.get_mut(path) {
             Some(bitmap) => bitmap,
             None => messages.matched.entry(path.to_string()).or_default(),
         };
-        add_positions(bitmap, &positions.values()[start..end])?;
-        start = end;
+        add_positions(bitmap, addresses.positions(run))?;
     }
     Ok(())
 }
@@ -212,22 +213,4 @@ fn add_positions(bitmap: &mut PositionBitmap, positions: &[i64]) -> Result<()> {
         rest = rest.get(length..).unwrap_or_default();
     }
     Ok(())
-}
-
-/// The rows' paths as keys into distinct values.
-fn dictionary(files: &ArrayRef) -> Result<(Vec<u32>, StringArray)> {
-    let files = match files.data_type() {
-        DataType::Dictionary(_, _) => Arc::clone(files),
-        _ => cast(files, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)))?,
-    };
-    let (keys, values): (Vec<u32>, &ArrayRef) =
-        if let Some(files) = files.as_any().downcast_ref::<DictionaryArray<UInt16Type>>() {
-            (files.keys().values().iter().map(|key| u32::from(*key)).collect(), files.values())
-        } else if let Some(files) = files.as_any().downcast_ref::<DictionaryArray<Int32Type>>() {
-            (files.keys().values().iter().map(|key| *key as u32).collect(), files.values())
-        } else {
-            return internal_err!("row addresses hold paths of type {}", files.data_type());
-        };
-    let values = cast(values, &DataType::Utf8)?;
-    Ok((keys, values.as_string::<i32>().clone()))
 }

@@ -3,13 +3,12 @@
 //! DataFusion drops the alias of a DELETE's target. As a query the alias, its use in subqueries, self references and hidden
 //! columns are resolved like everywhere else.
 
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Delete, Expr, FromTable, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement, TableFactor, TableWithJoins, WildcardAdditionalOptions,
+    Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableFactor, TableWithJoins,
 };
 
 use super::names::ROWS_SUFFIX;
+use super::query::select_all;
 use crate::{Error, Result};
 
 /// Target and condition of a DELETE of one table, without USING, ORDER BY, LIMIT and RETURNING.
@@ -65,44 +64,7 @@ impl DeleteQuery {
 
     /// `SELECT * FROM target WHERE condition`.
     pub(crate) fn into_query(self) -> Query {
-        let select = Select {
-            select_token: AttachedToken::empty(),
-            optimizer_hints: Vec::new(),
-            distinct: None,
-            select_modifiers: None,
-            top: None,
-            top_before_distinct: false,
-            projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
-            exclude: None,
-            into: None,
-            from: vec![self.target],
-            lateral_views: Vec::new(),
-            prewhere: None,
-            selection: self.selection,
-            connect_by: Vec::new(),
-            group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
-            cluster_by: Vec::new(),
-            distribute_by: Vec::new(),
-            sort_by: Vec::new(),
-            having: None,
-            named_window: Vec::new(),
-            qualify: None,
-            window_before_qualify: false,
-            value_table_mode: None,
-            flavor: SelectFlavor::Standard,
-        };
-        Query {
-            with: None,
-            body: Box::new(SetExpr::Select(Box::new(select))),
-            order_by: None,
-            limit_clause: None,
-            fetch: None,
-            locks: Vec::new(),
-            for_clause: None,
-            settings: None,
-            format_clause: None,
-            pipe_operators: Vec::new(),
-        }
+        select_all(self.target, self.selection)
     }
 
     /// Runs a pass over the query and puts target and condition back into the DELETE it came from.

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use datafusion::common::ResolvedTableReference;
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, ExceptSelectItem, ExcludeSelectItem, Expr, Ident, ObjectName, ObjectNamePart, Query, Select,
+    AssignmentTarget, ExceptSelectItem, ExcludeSelectItem, Expr, Ident, MergeAction, ObjectName, ObjectNamePart, Query, Select,
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableObject,
     TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
@@ -134,6 +134,21 @@ impl VisitorMut for Walk<'_> {
                     AssignmentTarget::Tuple(names) => names.iter_mut().try_for_each(|name| self.target_column(name)),
                 })
             }
+            Statement::Merge(merge) => {
+                let target = self.sources.relation(&merge.table);
+                let source = self.sources.relation(&merge.source);
+                self.scopes.push(Scope { relations: vec![target, source], aliases: Vec::new() });
+                merge.clauses.iter_mut().try_for_each(|clause| match &mut clause.action {
+                    MergeAction::Update(update) => {
+                        update.assignments.iter_mut().try_for_each(|assignment| match &mut assignment.target {
+                            AssignmentTarget::ColumnName(name) => self.target_column(name),
+                            AssignmentTarget::Tuple(_) => Ok(()),
+                        })
+                    }
+                    MergeAction::Insert(insert) => insert.columns.iter_mut().try_for_each(|c| self.target_column(c)),
+                    MergeAction::Delete { .. } => Ok(()),
+                })
+            }
             Statement::Insert(insert) => match &insert.table {
                 TableObject::TableName(table) => {
                     let table = self.sources.rules.resolve(table).and_then(|t| self.sources.tables.get(&t));
@@ -153,11 +168,15 @@ impl VisitorMut for Walk<'_> {
     }
 
     fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
-        if matches!(statement, Statement::Update(_))
-            && let Some(scope) = self.scopes.pop()
-            && scope.relations.iter().any(|r| r.needs_rows)
-        {
-            return ControlFlow::Break(Error::unsupported("hidden columns in UPDATE are not supported yet"));
+        let factors = match statement {
+            Statement::Update(update) => vec![&mut update.table.relation],
+            Statement::Merge(merge) => vec![&mut merge.table, &mut merge.source],
+            _ => return ControlFlow::Continue(()),
+        };
+        if let Some(scope) = self.scopes.pop() {
+            for (factor, relation) in factors.into_iter().zip(&scope.relations).filter(|(_, r)| r.needs_rows) {
+                read_rows(factor, relation);
+            }
         }
         ControlFlow::Continue(())
     }

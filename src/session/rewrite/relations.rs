@@ -91,7 +91,8 @@ impl Sources<'_> {
         relations
     }
 
-    fn relation(&self, factor: &TableFactor) -> Relation {
+    /// The relation that one item of a FROM clause is.
+    pub(crate) fn relation(&self, factor: &TableFactor) -> Relation {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias.as_ref()),
             TableFactor::Derived { subquery, alias, .. } => opaque(

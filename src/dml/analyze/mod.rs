@@ -8,19 +8,25 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, TableReference, not_impl_err, plan_err};
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, ScalarValue, TableReference, not_impl_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    DmlStatement, Expr, Extension, LogicalPlan, LogicalPlanBuilder, TableScan, WriteOp, ident,
+    DmlStatement, Expr, Extension, LogicalPlan, LogicalPlanBuilder, TableScan, WriteOp, ident, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use uuid::Uuid;
 
-use crate::provider::{FILE_COLUMN, IcebergTableProvider, POSITION_COLUMN};
+use crate::provider::{FILE_COLUMN, IcebergTableProvider, POSITION_COLUMN, ROW_ID_COLUMN};
+use crate::spec::FormatVersion;
 
 use super::logical::{Command, RowDeltaNode};
+
+mod merge;
+mod update;
 
 /// Replaces DML on Iceberg tables by [`RowDeltaNode`]s. Install it as the first analyzer rule.
 #[derive(Debug, Default)]
@@ -56,10 +62,10 @@ fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalP
         WriteOp::Insert(InsertOp::Append) => append(dml, target),
         WriteOp::Delete => delete(dml, target),
         WriteOp::Truncate => delete_rows(dml, target, None, None),
+        WriteOp::Update => update::update(dml, target),
+        WriteOp::MergeInto(merge) => merge::merge(dml, merge, target),
         other => {
             let name = match other {
-                WriteOp::Update => "UPDATE",
-                WriteOp::MergeInto(_) => "MERGE INTO",
                 WriteOp::Insert(InsertOp::Overwrite) => "INSERT OVERWRITE",
                 WriteOp::Insert(InsertOp::Replace) => "REPLACE INTO",
                 _ => other.name(),
@@ -118,6 +124,26 @@ fn delete_rows(
     let input = filtered.project(vec![ident(FILE_COLUMN), ident(POSITION_COLUMN)])?.build()?;
     let command = Command::Delete { condition: condition.map(Box::new) };
     extension(RowDeltaNode::try_new(target.table().clone(), command, input, target_schema, token)?)
+}
+
+/// The target's columns, hidden ones left out, in the order of its schema.
+fn own_columns(target: &IcebergTableProvider) -> Vec<FieldRef> {
+    let schema = target.schema();
+    let own = target.iceberg_schema().fields.fields.iter();
+    own.filter_map(|field| schema.field_with_name(&field.name).ok().cloned().map(Arc::new)).collect()
+}
+
+/// The id of a target's row; null before format version 3.
+fn row_id(target: &IcebergTableProvider) -> Expr {
+    match target.table().metadata.format_version >= FormatVersion::V3 {
+        true => ident(ROW_ID_COLUMN),
+        false => no_row_id(),
+    }
+}
+
+/// What a row without id has for one.
+fn no_row_id() -> Expr {
+    lit(ScalarValue::Int64(None)).alias(ROW_ID_COLUMN)
 }
 
 fn extension(node: RowDeltaNode) -> Result<LogicalPlan> {
