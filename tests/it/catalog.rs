@@ -89,9 +89,9 @@ async fn rows_have_their_address() {
     assert_eq!(query(&ctx, "SELECT * FROM t").await, ["1|a", "2|b"]);
     let all = query(&ctx, "SELECT * FROM t$rows").await;
     assert_eq!(all.len(), 2);
-    assert!(all[0].starts_with("1|a|") && all[0].ends_with("|0|0") && all[1].ends_with("|1|0"), "{all:?}");
+    assert!(all[0].starts_with("1|a|") && all[0].ends_with("|0|0|0|1") && all[1].ends_with("|1|0|1|1"), "{all:?}");
     let described = query(&ctx, "DESCRIBE t$rows").await;
-    assert_eq!(described.len(), 5, "{described:?}");
+    assert_eq!(described.len(), 7, "{described:?}");
     let file = query(&ctx, "SELECT DISTINCT _file FROM t$rows").await;
     assert!(file.len() == 1 && file[0].ends_with(".parquet"), "{file:?}");
     let same = query(&ctx, &format!("SELECT count(*) FROM t$rows WHERE _file = '{}'", file[0])).await;

@@ -58,7 +58,9 @@ impl<'a> Clauses<'a> {
                 return plan_err!("column {column} has no value in a WHEN {name} clause");
             }
             if clause.predicate.as_ref().is_some_and(Expr::is_volatile) {
-                return plan_err!("the condition of WHEN {name} is not deterministic, so which rows it is for is left to chance");
+                return plan_err!(
+                    "the condition of WHEN {name} is not deterministic, so which rows it is for is left to chance"
+                );
             }
             kind.push((index, clause));
         }
@@ -213,7 +215,12 @@ fn acting_clause(clauses: &Clauses<'_>, join_type: JoinType, target: &IcebergTab
 }
 
 /// Address, operation, row id and new values of each row; `inserts` says that all of them are new.
-fn new_rows(dml: &DmlStatement, merge: &MergeIntoOp, target: &IcebergTableProvider, inserts: bool) -> Result<Vec<Expr>> {
+fn new_rows(
+    dml: &DmlStatement,
+    merge: &MergeIntoOp,
+    target: &IcebergTableProvider,
+    inserts: bool,
+) -> Result<Vec<Expr>> {
     let operation = |clause: &MergeIntoClause| match clause.action {
         MergeIntoAction::Update(_) => Operation::Update,
         MergeIntoAction::Insert { .. } => Operation::Insert,

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, TableReference, not_impl_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::{provider_as_source, source_as_provider};

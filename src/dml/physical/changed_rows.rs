@@ -144,7 +144,8 @@ impl Changes {
             columns.push(new_null_array(&DataType::Int64, batch.num_rows()));
         }
         let names = self.schema.fields().iter().map(|field| field.name());
-        let fields: Fields = names.zip(&columns).map(|(name, c)| Field::new(name, c.data_type().clone(), true)).collect();
+        let fields: Fields =
+            names.zip(&columns).map(|(name, c)| Field::new(name, c.data_type().clone(), true)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let rows = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
         Ok(Some(cast_to_table(&rows, &self.schema)?))

@@ -317,9 +317,10 @@ impl Run {
         let start = self.table.metadata.current_snapshot_id;
         let validation = Validation::for_update(start, isolation, statement.filter.clone());
         let counts = [("inserted", inserted), ("updated", updated), ("deleted", deleted)];
-        let update = counts.into_iter().fold(update.validate(validation.referencing(referenced)), |update, (what, n)| {
-            update.property(format!("calve.rows-{what}"), n.to_string())
-        });
+        let update =
+            counts.into_iter().fold(update.validate(validation.referencing(referenced)), |update, (what, n)| {
+                update.property(format!("calve.rows-{what}"), n.to_string())
+            });
         update.commit().await?;
         Ok(inserted + updated + deleted)
     }

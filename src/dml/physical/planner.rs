@@ -23,10 +23,10 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use uuid::Uuid;
 
 use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
-use crate::dml::{RowLevelCommand, effective_mode};
 use crate::dml::guard::{checked, guard_condition};
 use crate::dml::logical::{ChangeKind, Command, RowDeltaNode};
 use crate::dml::strict_pruning::{Split, split};
+use crate::dml::{RowLevelCommand, effective_mode};
 use crate::error::Error;
 use crate::expr::Predicate;
 use crate::options::CalveOptions;
@@ -294,8 +294,9 @@ pub(crate) async fn plan_delete(
     let condition = condition.map_err(from_datafusion)?;
     let (schema, input) = row_addresses(source, table, condition.clone()).map_err(from_datafusion)?;
     let physical = state.create_physical_plan(&input).await.map_err(from_datafusion)?;
-    let target = plan_target(table, Files::Droppable, condition.as_ref(), &schema, physical, token, state.config_options())
-        .map_err(from_datafusion)?;
+    let target =
+        plan_target(table, Files::Droppable, condition.as_ref(), &schema, physical, token, state.config_options())
+            .map_err(from_datafusion)?;
     let writer = Arc::new(RowDeltaWriterExec::new(
         table.clone(),
         RowKind::Deleted,

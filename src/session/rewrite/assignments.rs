@@ -48,7 +48,8 @@ pub(crate) fn target(tree: &Statement) -> Option<&TableFactor> {
 pub(crate) fn mark_stars(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let word = |i: usize, text: &str| tokens.get(i).is_some_and(|t| super::super::parser::is_word(t, text));
     let star = |i: usize| tokens.get(i).is_some_and(|t| t.token == Token::Mul);
-    let starred = |i: usize| (word(i, "UPDATE") && word(i + 1, "SET") && star(i + 2)) || (word(i, "INSERT") && star(i + 1));
+    let starred =
+        |i: usize| (word(i, "UPDATE") && word(i + 1, "SET") && star(i + 2)) || (word(i, "INSERT") && star(i + 1));
     if !(0..tokens.len()).any(starred) {
         return tokens;
     }
@@ -314,9 +315,9 @@ fn default(column: &TargetColumn) -> Expr {
     match &column.default {
         None => Expr::value(Value::Null),
         Some(value) if value.is_null() => Expr::value(Value::Null),
-        Some(ScalarValue::Utf8(Some(value)) | ScalarValue::LargeUtf8(Some(value)) | ScalarValue::Utf8View(Some(value))) => {
-            text(value)
-        }
+        Some(
+            ScalarValue::Utf8(Some(value)) | ScalarValue::LargeUtf8(Some(value)) | ScalarValue::Utf8View(Some(value)),
+        ) => text(value),
         Some(value) => call("arrow_cast", vec![text(&value.to_string()), text(&column.data_type.to_string())]),
     }
 }
@@ -329,7 +330,8 @@ fn replaced(old: Expr, data_type: &DataType, fields: Vec<(Vec<String>, Expr)>, n
     let mut below: BTreeMap<String, Vec<(Vec<String>, Expr)>> = BTreeMap::new();
     for (path, value) in fields {
         let [first, rest @ ..] = path.as_slice() else { continue };
-        let child = child(children, first).ok_or_else(|| Error::invalid_input(format!("{name} has no field {first}")))?;
+        let child =
+            child(children, first).ok_or_else(|| Error::invalid_input(format!("{name} has no field {first}")))?;
         below.entry(child.to_owned()).or_default().push((rest.to_vec(), value));
     }
     let text = |text: &str| Expr::value(Value::SingleQuotedString(text.to_owned()));

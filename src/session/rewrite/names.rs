@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 
 use datafusion::common::ResolvedTableReference;
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, ExceptSelectItem, ExcludeSelectItem, Expr, Ident, MergeAction, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableObject,
+    AssignmentTarget, ExceptSelectItem, ExcludeSelectItem, Expr, Ident, MergeAction, ObjectName, ObjectNamePart, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableObject,
     TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 

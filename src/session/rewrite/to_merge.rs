@@ -12,11 +12,16 @@ use datafusion::sql::sqlparser::ast::{
 /// The target of a statement that [`rewrite`] would change.
 pub(crate) fn target(tree: &Statement) -> Option<&TableFactor> {
     match tree {
-        Statement::Update(Update { table, from: Some(_), returning: None, output: None, or: None, limit: None, order_by, .. })
-            if table.joins.is_empty() && order_by.is_empty() =>
-        {
-            Some(&table.relation)
-        }
+        Statement::Update(Update {
+            table,
+            from: Some(_),
+            returning: None,
+            output: None,
+            or: None,
+            limit: None,
+            order_by,
+            ..
+        }) if table.joins.is_empty() && order_by.is_empty() => Some(&table.relation),
         Statement::Delete(Delete {
             tables,
             from,
