@@ -36,7 +36,8 @@ fn same(sql: &str) {
     assert_eq!(rewrite(sql).unwrap(), Parser::parse_sql(&GenericDialect {}, sql).unwrap()[0].to_string());
 }
 
-const EXCLUDED: &str = "EXCLUDE (\"_file\", \"_pos\", \"_spec_id\", \"_partition\")";
+const EXCLUDED: &str =
+    "EXCLUDE (\"_file\", \"_pos\", \"_spec_id\", \"_partition\", \"_row_id\", \"_last_updated_sequence_number\")";
 
 #[test]
 fn hidden_columns_read_the_rows_table() {
@@ -74,7 +75,7 @@ fn stars_leave_hidden_columns_out() {
     );
     assert_eq!(
         rewrite("SELECT * EXCLUDE (id) FROM t WHERE _pos = 1").unwrap(),
-        "SELECT * EXCLUDE (id, \"_file\", \"_pos\", \"_spec_id\", \"_partition\") FROM \"t$rows\" AS \"t\" WHERE \"_pos\" = 1"
+        "SELECT * EXCLUDE (id, \"_file\", \"_pos\", \"_spec_id\", \"_partition\", \"_row_id\", \"_last_updated_sequence_number\") FROM \"t$rows\" AS \"t\" WHERE \"_pos\" = 1"
     );
     let e = rewrite("SELECT * FROM t JOIN csv USING (id) WHERE t._pos > 1").unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unsupported);
@@ -90,7 +91,7 @@ fn a_table_that_owns_the_name_keeps_it() {
     // its other hidden columns exist, and a star then spares its own
     assert_eq!(
         rewrite("SELECT *, _pos FROM own").unwrap(),
-        "SELECT * EXCLUDE (\"_pos\", \"_spec_id\", \"_partition\"), \"_pos\" FROM \"own$rows\" AS \"own\""
+        "SELECT * EXCLUDE (\"_pos\", \"_spec_id\", \"_partition\", \"_row_id\", \"_last_updated_sequence_number\"), \"_pos\" FROM \"own$rows\" AS \"own\""
     );
     // the owner wins over another table's hidden column
     same("SELECT _file FROM own JOIN t ON own.x = t.id");
@@ -171,6 +172,17 @@ fn case_falls_back_to_the_one_candidate() {
 }
 
 #[test]
-fn hidden_columns_of_an_update_are_refused() {
-    assert_eq!(rewrite("UPDATE t SET v = 1 WHERE _pos = 1").unwrap_err().kind(), ErrorKind::Unsupported);
+fn hidden_columns_of_an_update_or_merge_read_the_rows_table() {
+    assert_eq!(
+        rewrite("UPDATE t SET v = 1 WHERE _pos = 1").unwrap(),
+        "UPDATE \"t$rows\" AS \"t\" SET v = 1 WHERE \"_pos\" = 1"
+    );
+    assert_eq!(
+        rewrite("MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND u._pos = 1 THEN DELETE").unwrap(),
+        "MERGE INTO t USING \"u$rows\" AS \"u\" ON t.id = u.id WHEN MATCHED AND \"u\".\"_pos\" = 1 THEN DELETE"
+    );
+    assert_eq!(
+        rewrite("MERGE INTO mixed USING t ON eventid = id WHEN MATCHED THEN UPDATE SET value = t.v").unwrap(),
+        "MERGE INTO mixed USING t ON \"EventId\" = id WHEN MATCHED THEN UPDATE SET \"Value\" = t.v"
+    );
 }
