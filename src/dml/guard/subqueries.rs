@@ -280,7 +280,7 @@ impl Condition<'_> {
                     // A match is a match; without one it does not matter whether the answer is false or unknown.
                     return Ok(Expr::InSubquery(one));
                 }
-                if top && !is_correlated(&one.subquery) {
+                if top && !is_correlated(&one.subquery) && is_column(&one.expr) {
                     // DataFusion's null-aware anti join.
                     return Ok(Expr::InSubquery(one));
                 }
@@ -316,8 +316,8 @@ impl Condition<'_> {
         let operand = one.expr.as_ref();
         let reason = if operand.is_volatile() || is_volatile(plan)? {
             Some("NOT IN, or IN whose value matters, with a volatile function")
-        } else if has_subquery(operand) || operand.contains_outer() {
-            Some("an IN subquery under OR, NOT or CASE whose operand is itself from a subquery")
+        } else if operand.contains_outer() || has_varying_subquery(operand)? {
+            Some("NOT IN, or IN whose value matters, whose operand is itself from a subquery")
         } else if plan.schema().fields().len() != 1 {
             None
         } else if is_correlated(&one.subquery) && names_meet(operand, plan)? {
@@ -335,7 +335,8 @@ impl Condition<'_> {
 
     fn outer_operand(&self, one: &InSubquery) -> Result<Rows> {
         let plan = one.subquery.subquery.as_ref().clone();
-        let nullable_operand = one.expr.nullable(self.schema).unwrap_or(true);
+        // A scalar subquery without rows is null, whatever its column says.
+        let nullable_operand = has_subquery(&one.expr) || one.expr.nullable(self.schema).unwrap_or(true);
         let outer = one.expr.as_ref().clone().transform_down(|e| match e {
             Expr::Column(column) => {
                 let (_, field) = self.schema.qualified_field_from_column(&column)?;
@@ -398,6 +399,31 @@ fn has_subquery(expr: &Expr) -> bool {
         matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
     };
     expr.exists(|e| Ok(is_one(e))).unwrap_or(true)
+}
+
+/// Whether the operand of NOT IN is sure to be a key of the anti join. One that is constant, or becomes so, is none: the join is
+/// not null-aware then, and `NULL NOT IN (S)` is taken for true.
+fn is_column(operand: &Expr) -> bool {
+    match operand {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => is_column(&cast.expr),
+        Expr::Alias(alias) => is_column(&alias.expr),
+        _ => false,
+    }
+}
+
+/// Whether `expr` has a subquery that is not one value for the whole statement.
+fn has_varying_subquery(expr: &Expr) -> Result<bool> {
+    let mut varying = false;
+    expr.apply(|e| {
+        varying |= match e {
+            Expr::ScalarSubquery(one) => is_correlated(one) || is_volatile(&one.subquery)?,
+            Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
+            _ => false,
+        };
+        Ok(if varying { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(varying)
 }
 
 /// Whether running a plan twice may give other rows.

@@ -28,7 +28,8 @@ enum Cond {
     And(Box<Cond>, Box<Cond>),
     Or(Box<Cond>, Box<Cond>),
     Case(Box<Cond>, Box<Cond>, Box<Cond>),
-    /// `x IN (SELECT v FROM s WHERE …)`, with the numbers of the filter on `g`, and whether it is correlated by `s.g < t.id`.
+    /// `x IN (SELECT v FROM s WHERE …)` with an operand of [`OPERANDS`], the number of the filter on `g`, and whether it is
+    /// correlated by `s.g < t.id`.
     In(&'static str, Option<i64>, bool, bool),
     Exists(bool, i64),
     Distinct(&'static str, i64, bool),
@@ -52,6 +53,9 @@ struct Data {
 fn value(rng: &mut fastrand::Rng) -> Option<i64> {
     (rng.u8(..5) > 0).then(|| rng.i64(0..5))
 }
+
+/// What may stand before IN (SELECT …): columns, constants, and values of the whole statement.
+const OPERANDS: [&str; 7] = ["j", "k", "j", "k", "CAST(NULL AS BIGINT)", "3", "(SELECT min(s.v) FROM s)"];
 
 fn column_name(rng: &mut fastrand::Rng) -> &'static str {
     if rng.bool() { "j" } else { "k" }
@@ -79,7 +83,9 @@ impl Cond {
             7 => Self::Between(column, rng.i64(0..5), rng.i64(0..5), rng.bool()),
             8 => Self::Column,
             9 => Self::ColumnIsNull(column, rng.bool()),
-            10 => Self::In(column, rng.bool().then(|| rng.i64(0..8)), rng.bool(), rng.bool()),
+            10 => {
+                Self::In(rng.choice(OPERANDS).unwrap_or("j"), rng.bool().then(|| rng.i64(0..8)), rng.bool(), rng.bool())
+            }
             11 => Self::Exists(rng.bool(), rng.i64(0..8)),
             12 => Self::Distinct(column, rng.i64(0..5), rng.bool()),
             _ => Self::Xor(column, rng.i64(0..3)),
@@ -159,7 +165,13 @@ impl Cond {
             Self::In(name, bound, correlated, negated) => {
                 let rows = data.s.iter().filter(|(_, g)| bound.is_none_or(|b| *g < b) && (!correlated || *g < id));
                 let list: Vec<_> = rows.map(|(v, _)| *v).collect();
-                flip(member(column(name), &list), *negated)
+                let operand = match *name {
+                    "3" => Some(3),
+                    name if name.starts_with("CAST") => None,
+                    name if name.starts_with('(') => data.s.iter().filter_map(|(v, _)| *v).min(),
+                    name => column(name),
+                };
+                flip(member(operand, &list), *negated)
             }
             Self::Exists(negated, bound) => {
                 let found = data.s.iter().any(|(v, g)| v.is_some() && *v == row.j && g < bound);

@@ -116,3 +116,36 @@ async fn a7_in_under_or_not_and_case_keeps_unknown() {
     ])
     .await;
 }
+
+/// Without a column of the outer table the anti join has no key and is not null-aware: `NULL NOT IN (S)` was taken for true.
+#[tokio::test(flavor = "multi_thread")]
+async fn not_in_with_an_operand_that_is_no_column_keeps_unknown() {
+    check(&[
+        ("NULL NOT IN (SELECT k FROM s)", &[]),
+        ("CAST(NULL AS BIGINT) NOT IN (SELECT k FROM s WHERE k = 1)", &[]),
+        ("NULL NOT IN (SELECT k FROM e)", &[1, 2, 3, 4]),
+        ("9 NOT IN (SELECT k FROM s)", &[]),
+        ("9 NOT IN (SELECT k FROM s WHERE k = 1)", &[1, 2, 3, 4]),
+        ("1 NOT IN (SELECT k FROM s WHERE k = 1)", &[]),
+        ("NOT (9 IN (SELECT k FROM s))", &[]),
+        ("id < 3 AND 9 NOT IN (SELECT k FROM s WHERE k = 1)", &[1, 2]),
+        ("k - k + 9 NOT IN (SELECT k FROM s WHERE k = 1)", &[1, 2, 4]),
+        ("coalesce(9, k) NOT IN (SELECT k FROM s)", &[]),
+        ("nullif(9, 9) NOT IN (SELECT k FROM s WHERE k = 1)", &[]),
+        ("(SELECT max(k) FROM e) NOT IN (SELECT k FROM s)", &[]),
+        ("(SELECT k FROM e) NOT IN (SELECT k FROM s WHERE k = 1)", &[]),
+        ("(SELECT max(k) FROM t) NOT IN (SELECT k FROM s WHERE k = 1)", &[1, 2, 3, 4]),
+        ("(SELECT max(k) FROM t) NOT IN (SELECT k FROM s)", &[]),
+        ("(SELECT max(k) FROM e) NOT IN (SELECT k FROM e)", &[1, 2, 3, 4]),
+        ("k NOT IN (SELECT NULL FROM s)", &[]),
+        ("k NOT IN (SELECT 1 FROM s)", &[2, 4]),
+        ("k IN (SELECT u.k FROM t u WHERE 9 NOT IN (SELECT k FROM s))", &[]),
+        ("k IN (SELECT u.k FROM t u WHERE NULL NOT IN (SELECT k FROM s))", &[]),
+    ])
+    .await;
+    let tables = [T, S, EMPTY];
+    let outer = "EXISTS (SELECT 1 FROM s WHERE t.k NOT IN (SELECT u.k FROM s u))";
+    assert_refuses_delete(&tables, outer, "operand is itself from a subquery").await;
+    let correlated = "(SELECT max(x) FROM s WHERE s.k = t.k) NOT IN (SELECT x FROM s)";
+    assert_refuses_delete(&tables, correlated, "operand is itself from a subquery").await;
+}
