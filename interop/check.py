@@ -1,6 +1,6 @@
 """Writes tables with calve and reads them with PyIceberg and DuckDB: every reader must see the rows of a plain model.
 
-Each case is a format version, a delete mode and a partitioning; the same statements run in all of them, and after each
+Each case is a format version, a mode and a partitioning; the same statements run in all of them, and after each
 statement the rows are compared.
 """
 
@@ -70,20 +70,62 @@ def insert(rows):
     return f"INSERT INTO t VALUES {values}"
 
 
-# Statement and the rows it deletes (SQL's rule: only where the condition is true).
+def inserting(numbers):
+    rows = [row(i) for i in numbers]
+    return insert(rows), lambda model: model + rows
+
+
+def deleting(condition, matches):
+    """`matches` says of which rows the condition is true."""
+    return f"DELETE FROM t WHERE {condition}", lambda model: [r for r in model if not matches(r)]
+
+
+def updating(assignments, condition, matches, change):
+    changed = lambda model: [{**r, **change(r)} if matches(r) else r for r in model]
+    return f"UPDATE t SET {assignments} WHERE {condition}", changed
+
+
+def merge(model):
+    source = {i: row(i) for i in range(150, 260)}
+    merged = []
+    for r in model:
+        other = source.pop(r["id"], None)
+        if other is None:
+            if not r["id"] % 40 == 0:
+                merged.append(r)
+        elif r["id"] % 10 == 5:
+            pass
+        elif r["flag"]:
+            merged.append({**r, "region": "merged", "amount": other["amount"], "place": {"city": "m", "zip": None}})
+        else:
+            merged.append(r)
+    return merged + [{**{name: None for name in other}, "id": i, "day": other["day"]} for i, other in source.items()]
+
+
+# Statement and what it makes of the rows.
 STATEMENTS = [
-    (insert([row(i) for i in range(0, 120)]), None),
-    (insert([row(i) for i in range(120, 200)]), None),
-    ("DELETE FROM t WHERE id % 17 = 3", lambda r: r["id"] % 17 == 3),
-    ("DELETE FROM t WHERE id IN (1, 2, 150) OR ratio > 1e300",
-     lambda r: r["id"] in (1, 2, 150) or r["ratio"] is not None and (math.isnan(r["ratio"]) or r["ratio"] > 1e300)),
-    ("DELETE FROM t WHERE region = 'eu'", lambda r: r["region"] == "eu"),
-    ("DELETE FROM t WHERE region IS NULL AND id < 100", lambda r: r["region"] is None and r["id"] < 100),
-    (insert([row(i) for i in range(200, 230)]), None),
-    ("DELETE FROM t WHERE place['zip'] BETWEEN 205 AND 215",
-     lambda r: r["place"]["zip"] is not None and 205 <= r["place"]["zip"] <= 215),
-    ("DELETE FROM t WHERE id NOT IN (SELECT id FROM t WHERE flag) AND amount > 10",
-     lambda r: not r["flag"] and r["amount"] is not None and r["amount"] > 10),
+    inserting(range(0, 120)),
+    inserting(range(120, 200)),
+    deleting("id % 17 = 3", lambda r: r["id"] % 17 == 3),
+    deleting("id IN (1, 2, 150) OR ratio > 1e300",
+             lambda r: r["id"] in (1, 2, 150) or r["ratio"] is not None and (math.isnan(r["ratio"]) or r["ratio"] > 1e300)),
+    updating("amount = amount + 1, region = upper(region)", "id % 9 = 4", lambda r: r["id"] % 9 == 4,
+             lambda r: {"amount": r["amount"] and r["amount"] + 1, "region": r["region"] and r["region"].upper()}),
+    deleting("region = 'eu'", lambda r: r["region"] == "eu"),
+    deleting("region IS NULL AND id < 100", lambda r: r["region"] is None and r["id"] < 100),
+    inserting(range(200, 230)),
+    updating("place.zip = id, day = day + INTERVAL '40 days'", "flag", lambda r: r["flag"],
+             lambda r: {"place": {**r["place"], "zip": r["id"]}, "day": r["day"] + datetime.timedelta(days=40)}),
+    deleting("place['zip'] BETWEEN 205 AND 215",
+             lambda r: r["place"]["zip"] is not None and 205 <= r["place"]["zip"] <= 215),
+    (f"""MERGE INTO t USING ({insert([row(i) for i in range(150, 260)]).replace("INSERT INTO t", "SELECT * FROM (")})
+        AS v ({", ".join(row(0))})) AS s ON t.id = s.id
+        WHEN MATCHED AND t.id % 10 = 5 THEN DELETE
+        WHEN MATCHED AND t.flag THEN UPDATE SET region = 'merged', amount = s.amount, place = named_struct('city', 'm', 'zip', NULL)
+        WHEN NOT MATCHED THEN INSERT (id, day) VALUES (s.id, s.day)
+        WHEN NOT MATCHED BY SOURCE AND t.id % 40 = 0 THEN DELETE""", merge),
+    deleting("id NOT IN (SELECT id FROM t WHERE flag) AND amount > 10",
+             lambda r: not r["flag"] and r["amount"] is not None and r["amount"] > 10),
 ]
 
 PARTITIONINGS = ["", "PARTITIONED BY (region)", "PARTITIONED BY (bucket(4, id), month(day))",
@@ -146,16 +188,12 @@ def check_case(binary, connection, version, mode, partitioning):
     with tempfile.TemporaryDirectory() as folder:
         warehouse = pathlib.Path(folder)
         calve(binary, warehouse, f"""CREATE TABLE t ({COLUMNS}) {partitioning}
-            TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}')""")
-        model, added = [], 0
-        for statement, deletes in STATEMENTS:
+            TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}',
+            'write.merge.mode' = '{mode}')""")
+        model = []
+        for statement, change in STATEMENTS:
             calve(binary, warehouse, statement)
-            if deletes is None:
-                count = statement.count("DATE '")
-                model += [row(i) for i in range(added, added + count)]
-                added += count
-            else:
-                model = [r for r in model if not deletes(r)]
+            model = change(model)
             wanted = canonical_rows(model)
             metadata = current_metadata(warehouse)
             where = f"v{version} {mode} [{partitioning}] after {statement[:80]}"
