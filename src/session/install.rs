@@ -53,6 +53,8 @@ impl Extension {
     /// Installs options, planner and rules into a session that is being built.
     pub fn install(self, mut builder: SessionStateBuilder) -> SessionStateBuilder {
         let mut config = builder.config().take().unwrap_or_default();
+        // It moves filters on the result of a subquery below the join that makes it, when nested fields are compared.
+        config.options_mut().optimizer.enable_leaf_expression_pushdown = false;
         if config.options().extensions.get::<CalveOptions>().is_none() {
             config = config.with_option_extension(CalveOptions::default());
         }

@@ -5,6 +5,7 @@
 //! statements.
 
 mod audit;
+mod change;
 mod files;
 mod predicate;
 mod random;
@@ -54,7 +55,10 @@ fn random_statements_agree_with_the_model() {
     println!("{total:?}");
     let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "seeds {failed:?} failed; their statements are above");
-    assert!(total.deleted_rows > 0 && total.refused * 5 < total.statements, "too little was tested: {total:?}");
+    assert!(
+        total.deleted_rows > 0 && total.changed_rows > 0 && total.refused * 5 < total.statements,
+        "too little was tested: {total:?}"
+    );
 }
 
 /// Runs one seed; prints its statements when it fails.

@@ -45,6 +45,11 @@ impl Column {
         Self { name, kind, domain, null_percent: *choice(rng, &[0, 10, 30, 60]) }
     }
 
+    /// How often it is null; 0 for a column that never is.
+    pub(super) fn null_percent(&self) -> u8 {
+        self.null_percent
+    }
+
     pub(super) fn value(&self, rng: &mut Rng) -> Value {
         if percent(rng, self.null_percent) { Value::Null } else { choice(rng, &self.domain).clone() }
     }

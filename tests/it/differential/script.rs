@@ -1,5 +1,6 @@
 //! One seed: a random table and random statements on it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
@@ -25,6 +26,8 @@ pub(super) struct Outcome {
     /// Statements refused as unsupported.
     pub(super) refused: u64,
     pub(super) deleted_rows: u64,
+    /// Rows changed by UPDATE and MERGE.
+    pub(super) changed_rows: u64,
 }
 
 impl Outcome {
@@ -32,22 +35,25 @@ impl Outcome {
         self.statements += other.statements;
         self.refused += other.refused;
         self.deleted_rows += other.deleted_rows;
+        self.changed_rows += other.changed_rows;
     }
 }
 
-struct Script {
-    rng: Rng,
-    lake: Lake,
+pub(super) struct Script {
+    pub(super) rng: Rng,
+    pub(super) lake: Lake,
     log: Log,
-    definition: Definition,
+    pub(super) definition: Definition,
     /// Columns and rows of `s`.
-    other: Vec<Column>,
-    other_rows: Vec<Row>,
-    rows: Vec<Row>,
-    next_id: i64,
+    pub(super) other: Vec<Column>,
+    pub(super) other_rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
+    pub(super) next_id: i64,
     version: FormatVersion,
     lineage: Lineage,
-    outcome: Outcome,
+    /// Ids of the rows that the last statement updated.
+    pub(super) updated: BTreeSet<i64>,
+    pub(super) outcome: Outcome,
 }
 
 /// Runs one seed; panics where the table and the model differ.
@@ -72,6 +78,7 @@ pub(super) async fn run(seed: u64, log: Log) -> Outcome {
         next_id: 0,
         version,
         lineage: Lineage::new(),
+        updated: BTreeSet::new(),
         outcome: Outcome::default(),
     };
     script.create().await;
@@ -111,20 +118,31 @@ impl Script {
 
     async fn step(&mut self) {
         self.settings().await;
-        match self.rng.u8(..20) {
+        self.updated.clear();
+        match self.rng.u8(..28) {
             0..=3 => self.insert_values().await,
             4 => self.insert_select().await,
             5..=14 => self.delete().await,
             // A spec of version 1 keeps every field that was there, in its place.
             15 if self.version != FormatVersion::V1 => self.evolve().await,
             16 => self.upgrade().await,
+            20..=23 => self.update().await,
+            24..=27 => self.merge().await,
             _ => self.select().await,
         }
         let table = self.lake.table("t").await;
         let lineage = audit(&table, &self.definition.columns, &self.rows);
         for (id, before) in &self.lineage {
-            if let Some(now) = lineage.get(id) {
-                assert_eq!(before, now, "row id and last-updated sequence number of the row with id {id}");
+            match lineage.get(id) {
+                Some(now) if self.updated.contains(id) => {
+                    assert_eq!(before.0, now.0, "row id of the row with id {id}, which was updated");
+                    assert!(
+                        before.1 < now.1,
+                        "the row with id {id} was updated by an earlier commit: {before:?} {now:?}"
+                    );
+                }
+                Some(now) => assert_eq!(before, now, "row id and last-updated sequence number of the row with id {id}"),
+                None => {}
             }
         }
         self.lineage = lineage;
@@ -144,7 +162,9 @@ impl Script {
         maybe("datafusion.execution.parquet.pushdown_filters", &["true", "false"]);
         maybe("datafusion.optimizer.repartition_file_min_size", &["1", "10485760"]);
         if self.version != FormatVersion::V1 {
-            maybe("calve.delete_mode", &["copy-on-write", "merge-on-read", "merge-on-read"]);
+            for mode in ["calve.delete_mode", "calve.update_mode", "calve.merge_mode"] {
+                maybe(mode, &["copy-on-write", "merge-on-read", "merge-on-read"]);
+            }
         }
         for (name, value) in settings {
             let sql = format!("SET {name} = '{value}'");
@@ -153,18 +173,18 @@ impl Script {
         }
     }
 
-    fn note(&self, text: String) {
+    pub(super) fn note(&self, text: String) {
         self.log.lock().unwrap().push(text);
     }
 
-    fn condition(&mut self) -> Condition {
+    pub(super) fn condition(&mut self) -> Condition {
         let coarse = self.rng.u8(..3) == 0;
         let mut conditions =
             Conditions { rng: &mut self.rng, target: &self.definition.columns, other: &self.other, subqueries: true };
         if coarse { conditions.coarse() } else { conditions.random() }
     }
 
-    fn matches(&self, condition: &Condition) -> Vec<bool> {
+    pub(super) fn matches(&self, condition: &Condition) -> Vec<bool> {
         let world = World { target: &self.rows, other: &self.other_rows };
         self.rows.iter().map(|row| condition.eval(world, &[row]) == Some(true)).collect()
     }
@@ -184,7 +204,7 @@ impl Script {
         }
     }
 
-    async fn count(&mut self, sql: &str) -> Option<u64> {
+    pub(super) async fn count(&mut self, sql: &str) -> Option<u64> {
         use arrow::array::AsArray;
         use arrow::datatypes::UInt64Type;
         let batches = self.execute(sql).await?;
