@@ -1,7 +1,7 @@
-"""Writes tables with calve and reads them with PyIceberg and DuckDB: every reader must see the rows of a plain model.
+"""Writes tables with calve and reads them with PyIceberg, DuckDB and Spark: every reader must see the rows of a plain model.
 
 Each case is a format version, a mode and a partitioning; the same statements run in all of them, and after each
-statement the rows are compared.
+statement the rows are compared. Spark reads the tables once, at the end, with the row lineage of format version 3.
 """
 
 import datetime
@@ -17,6 +17,8 @@ import duckdb
 import duckdb_extension_avro
 import duckdb_extension_iceberg
 from pyiceberg.table import StaticTable
+
+import spark
 
 COLUMNS = """
     id BIGINT NOT NULL, region STRING, amount DECIMAL(12, 2), ratio DOUBLE, day DATE, at TIMESTAMPTZ,
@@ -150,8 +152,8 @@ def canonical_rows(rows):
     return sorted((json.dumps({k: canonical(v) for k, v in r.items()}, sort_keys=True) for r in rows))
 
 
-def calve(binary, warehouse, *statements):
-    arguments = [binary, "--warehouse", str(warehouse), "-q"]
+def calve(binary, warehouse, *statements, form="automatic"):
+    arguments = [binary, "--warehouse", str(warehouse), "-q", "--format", form]
     for statement in statements:
         arguments += ["-c", statement]
     done = subprocess.run(arguments, capture_output=True, text=True)
@@ -183,37 +185,70 @@ def compare(reader, rows, wanted, where):
         raise SystemExit(f"{where}: {reader} sees {len(rows)} rows, {len(wanted)} wanted; missing {missing}; extra {extra}")
 
 
-def check_case(binary, connection, version, mode, partitioning):
+def check_case(binary, connection, warehouse, version, mode, partitioning):
+    """Runs the statements and returns the rows at the end and the number of comparisons."""
     comparisons = 0
-    with tempfile.TemporaryDirectory() as folder:
-        warehouse = pathlib.Path(folder)
-        calve(binary, warehouse, f"""CREATE TABLE t ({COLUMNS}) {partitioning}
-            TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}',
-            'write.merge.mode' = '{mode}')""")
-        model = []
-        for statement, change in STATEMENTS:
-            calve(binary, warehouse, statement)
-            model = change(model)
-            wanted = canonical_rows(model)
-            metadata = current_metadata(warehouse)
-            where = f"v{version} {mode} [{partitioning}] after {statement[:80]}"
-            compare("PyIceberg", StaticTable.from_metadata(str(metadata)).scan().to_arrow().to_pylist(), wanted, where)
-            result = connection.execute(f"SELECT * FROM iceberg_scan('{metadata}')")
-            names = [column[0] for column in result.description]
-            compare("DuckDB", [dict(zip(names, r)) for r in result.fetchall()], wanted, where)
-            comparisons += 2
+    calve(binary, warehouse, f"""CREATE TABLE t ({COLUMNS}) {partitioning}
+        TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}',
+        'write.merge.mode' = '{mode}')""")
+    model = []
+    for statement, change in STATEMENTS:
+        calve(binary, warehouse, statement)
+        model = change(model)
+        wanted = canonical_rows(model)
+        metadata = current_metadata(warehouse)
+        where = f"v{version} {mode} [{partitioning}] after {statement[:80]}"
+        compare("PyIceberg", StaticTable.from_metadata(str(metadata)).scan().to_arrow().to_pylist(), wanted, where)
+        result = connection.execute(f"SELECT * FROM iceberg_scan('{metadata}')")
+        names = [column[0] for column in result.description]
+        compare("DuckDB", [dict(zip(names, r)) for r in result.fetchall()], wanted, where)
+        comparisons += 2
+    return model, comparisons
+
+
+def check_with_spark(binary, folder, cases):
+    """Has Spark read the tables of all cases; returns the number of comparisons."""
+    reason = spark.why_not()
+    if reason is not None:
+        print(f"skipped: Spark does not read the tables, because {reason}", flush=True)
+        return 0
+    session = spark.session(folder)
+    comparisons = 0
+    for number, (version, mode, partitioning, warehouse, model) in enumerate(cases):
+        where = f"v{version} {mode} [{partitioning}]"
+        spark.catalog(session, f"case{number}", warehouse)
+        table = f"case{number}.default.t"
+        columns = ", ".join("date_format(at, \"yyyy-MM-dd'T'HH:mm:ss+00:00\") AS at" if c == "at" else c for c in row(0))
+        wanted = [{**r, "at": r["at"] and canonical(r["at"])} for r in model]
+        compare("Spark", spark.rows(session, f"SELECT {columns} FROM {table}"), canonical_rows(wanted), where)
+        comparisons += 1
+        if version >= 3:
+            lineage = "SELECT id, _row_id, _last_updated_sequence_number FROM"
+            own = calve(binary, warehouse, f"{lineage} t ORDER BY id", form="csv").split()[1:]
+            others = [",".join(map(str, r.values())) for r in spark.rows(session, f"{lineage} {table} ORDER BY id")]
+            if own != others:
+                raise SystemExit(f"{where}: row lineage differs, calve against Spark: {set(own) ^ set(others)}")
+            comparisons += 1
+    session.stop()
+    print(f"ok: Spark reads {len(cases)} tables", flush=True)
     return comparisons
 
 
 def main():
     binary = str(pathlib.Path(sys.argv[1]).resolve())
     connection = duckdb_connection()
-    passed = 0
-    for version in (2, 3):
-        for mode in ("copy-on-write", "merge-on-read"):
-            for partitioning in PARTITIONINGS:
-                passed += check_case(binary, connection, version, mode, partitioning)
-                print(f"ok: v{version} {mode} {partitioning or 'unpartitioned'}", flush=True)
+    passed, cases = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for version in (2, 3):
+            for mode in ("copy-on-write", "merge-on-read"):
+                for partitioning in PARTITIONINGS:
+                    warehouse = folder / f"case{len(cases)}"
+                    model, comparisons = check_case(binary, connection, warehouse, version, mode, partitioning)
+                    cases.append((version, mode, partitioning, warehouse, model))
+                    passed += comparisons
+                    print(f"ok: v{version} {mode} {partitioning or 'unpartitioned'}", flush=True)
+        passed += check_with_spark(binary, folder, cases)
     print(f"interop: {passed} passed, 0 failed")
 
 
