@@ -27,7 +27,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// A session with catalog `lake` and namespace `default`, both current, under the settings of a cell.
+    /// A session with catalog `lake` and namespace `default`, both current, under the settings of a cell; and the tables
+    /// that other writers left, `golden.golden.<name>`, to read.
     pub async fn new(cell: Cell) -> calve::Result<Self> {
         let warehouse = tempfile::tempdir().expect("a folder");
         let location = warehouse.path().to_str().expect("UTF-8");
@@ -49,6 +50,9 @@ impl Database {
         let state = install(SessionStateBuilder::new().with_default_features().with_config(config)).build();
         let calve = Calve::new(SessionContext::new_with_state(state))?;
         calve.register_catalog("lake", catalog);
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+        let io = FileIo::builder().with_location_map("file:/warehouse/golden", &format!("{fixtures}/golden"))?.build();
+        calve.register_catalog("golden", Arc::new(FilesystemCatalog::new("golden", fixtures, io, Env::system())?));
         Ok(Self { calve, cell, _warehouse: warehouse })
     }
 

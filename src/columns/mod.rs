@@ -9,7 +9,6 @@ mod avro;
 mod evolve;
 mod primitive;
 
-#[cfg(test)]
 pub(crate) use arrow_to::UTC;
 pub use arrow_to::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
 pub(crate) use avro::AvroFile;

@@ -11,14 +11,12 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 
 use super::bridge::block_on;
+use super::part::table_part;
 use super::table::IcebergTableProvider;
 use crate::catalog::{Catalog, TableIdent};
 use crate::env::Env;
 use crate::table::Table;
 use crate::{Error, ErrorKind};
-
-/// Suffix of the name of a table with its hidden columns.
-const ROWS: &str = "rows";
 
 /// The namespaces of a catalog as schemas. A nested namespace `a`, `b` is the schema `a.b`, which a statement has to quote.
 pub struct IcebergCatalogProvider {
@@ -84,7 +82,9 @@ impl CatalogProvider for IcebergCatalogProvider {
 
 /// The tables of one namespace.
 ///
-/// `t$rows` is the table `t` with the hidden columns `_file`, `_pos`, `_spec_id` and `_partition` behind its own.
+/// `t$rows` is the table `t` with its hidden columns (`_file`, `_pos`, …) behind its own; `t$snapshot_id_<id>`,
+/// `t$branch_<name>`, `t$tag_<name>` and `t$at_timestamp_<ms>` are other versions of it; and `t$snapshot_id_<id>$rows` is
+/// both. None of these is listed.
 pub struct IcebergSchemaProvider {
     catalog: Arc<dyn Catalog>,
     namespace: Vec<String>,
@@ -112,24 +112,25 @@ impl IcebergSchemaProvider {
         &self.env
     }
 
-    /// The table `name`, or `t$rows`; `None` when there is none.
+    /// The table `name`, or a part or version of one as in `t$rows`; `None` when there is none.
     ///
     /// # Errors
-    /// `NotFound` when the namespace does not exist or a suffix behind `$` is none that is known.
-    pub async fn load(&self, name: &str) -> crate::Result<Option<IcebergTableProvider>> {
+    /// `NotFound` when the namespace does not exist or the suffix behind `$` is none that the table has.
+    pub async fn load(&self, name: &str) -> crate::Result<Option<Arc<dyn TableProvider>>> {
         if let Some(table) = self.load_table(name).await? {
-            return IcebergTableProvider::new(table).map(Some);
+            return Ok(Some(Arc::new(IcebergTableProvider::new(table)?)));
         }
-        let Some((base, suffix)) = name.rsplit_once('$') else {
-            return self.nothing().await;
-        };
-        let Some(table) = self.load_table(base).await? else {
-            return self.nothing().await;
-        };
-        if suffix != ROWS {
-            return Err(Error::not_found(format!("table {} has no ${suffix}", table.ident)));
+        for (at, _) in name.rmatch_indices('$') {
+            let (Some(base), Some(suffix)) = (name.get(..at), name.get(at + 1..)) else { continue };
+            if let Some(table) = self.load_table(base).await? {
+                return table_part(table, suffix).map(Some);
+            }
         }
-        IcebergTableProvider::new(table)?.with_row_address().map(Some)
+        if self.catalog.namespace_exists(&self.namespace).await? {
+            return Ok(None);
+        }
+        let name = schema_name(&self.namespace).unwrap_or_default();
+        Err(Error::not_found(format!("there is no namespace {name} in catalog {}", self.catalog.name())))
     }
 
     async fn load_table(&self, name: &str) -> crate::Result<Option<Table>> {
@@ -142,14 +143,6 @@ impl IcebergSchemaProvider {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => Ok(None),
             Err(e) => Err(e),
         }
-    }
-
-    async fn nothing(&self) -> crate::Result<Option<IcebergTableProvider>> {
-        if self.catalog.namespace_exists(&self.namespace).await? {
-            return Ok(None);
-        }
-        let name = schema_name(&self.namespace).unwrap_or_default();
-        Err(Error::not_found(format!("there is no namespace {name} in catalog {}", self.catalog.name())))
     }
 }
 
@@ -171,7 +164,7 @@ impl SchemaProvider for IcebergSchemaProvider {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        Ok(self.load(name).await?.map(|table| Arc::new(table) as _))
+        Ok(self.load(name).await?)
     }
 
     /// Without loading the table: listings ask for every one.

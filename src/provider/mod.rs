@@ -9,6 +9,9 @@ mod definition;
 mod error;
 mod guard;
 mod memory;
+mod metadata;
+mod part;
+mod partition_struct;
 pub mod predicate;
 pub mod scalar;
 pub mod scan;
@@ -19,5 +22,7 @@ pub use catalog::{IcebergCatalogProvider, IcebergSchemaProvider, namespace_of, s
 pub use definition::table_definition;
 pub use error::{from_datafusion, to_datafusion};
 pub use guard::{FilterPushdownGuard, guard_filter_pushdown};
+pub use metadata::{MetadataTable, MetadataTableProvider};
+pub(crate) use part::table_part;
 pub use scan::{FILE_COLUMN, HiddenColumns, IcebergScan, IcebergSource, POSITION_COLUMN, ROW_ID_COLUMN};
 pub use table::IcebergTableProvider;

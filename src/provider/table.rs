@@ -21,12 +21,13 @@ use crate::Error;
 use crate::expr::Predicate;
 use crate::scan::plan_scan;
 use crate::spec::Schema;
-use crate::table::Table;
+use crate::table::{Table, TableState, TableVersion};
 
-/// Reads a table as it was loaded: its current snapshot in the current schema, unless another was asked for.
+/// Reads a table as it was loaded: its current snapshot in the current schema, unless another version was asked for.
 #[derive(Debug, Clone)]
 pub struct IcebergTableProvider {
     table: Table,
+    version: TableVersion,
     snapshot_id: Option<i64>,
     columns: Arc<ScanColumns>,
     /// The scan's columns in the order users see.
@@ -42,17 +43,19 @@ impl IcebergTableProvider {
     /// # Errors
     /// `Unsupported` for a column type that Arrow cannot carry.
     pub fn new(table: Table) -> crate::Result<Self> {
-        let schema = Arc::clone(table.metadata.current_schema()?);
-        let snapshot_id = table.metadata.current_snapshot_id;
-        Self::build(table, snapshot_id, schema, HiddenColumns::default())
+        Self::at_version(table, TableVersion::Current)
     }
 
-    fn build(
-        table: Table,
-        snapshot_id: Option<i64>,
-        schema: Arc<Schema>,
-        hidden: HiddenColumns,
-    ) -> crate::Result<Self> {
+    /// Another version of the table; a statement cannot write to it.
+    ///
+    /// # Errors
+    /// `NotFound` when the table has no such version; those of [`new`](Self::new).
+    pub fn at_version(table: Table, version: TableVersion) -> crate::Result<Self> {
+        Self::build(table, version, HiddenColumns::default())
+    }
+
+    fn build(table: Table, version: TableVersion, hidden: HiddenColumns) -> crate::Result<Self> {
+        let TableState { snapshot, schema } = table.at(&version)?;
         let definition = table_definition(&table, &schema).into();
         let defaults = write_defaults(&schema);
         let columns = ScanColumns::new(&table, schema, hidden)?;
@@ -65,7 +68,8 @@ impl IcebergTableProvider {
         );
         Ok(Self {
             table,
-            snapshot_id,
+            version,
+            snapshot_id: snapshot.map(|s| s.snapshot_id),
             columns: Arc::new(columns),
             order: order.into(),
             arrow_schema,
@@ -79,25 +83,7 @@ impl IcebergTableProvider {
     /// # Errors
     /// `NotFound` when the table has no such snapshot.
     pub fn with_snapshot(&self, snapshot_id: i64) -> crate::Result<Self> {
-        let metadata = &self.table.metadata;
-        let snapshot = metadata.snapshot_by_id(snapshot_id).ok_or_else(|| self.no_snapshot(snapshot_id))?;
-        let schema = Arc::clone(metadata.schema_of_snapshot(snapshot)?);
-        Self::build(self.table.clone(), Some(snapshot_id), schema, self.hidden())
-    }
-
-    /// The same table at another snapshot, in the schema read now, as the head of a branch is read.
-    ///
-    /// # Errors
-    /// `NotFound` when the table has no such snapshot.
-    pub fn with_snapshot_in_same_schema(&self, snapshot_id: i64) -> crate::Result<Self> {
-        if self.table.metadata.snapshot_by_id(snapshot_id).is_none() {
-            return Err(self.no_snapshot(snapshot_id));
-        }
-        Ok(Self { snapshot_id: Some(snapshot_id), ..self.clone() })
-    }
-
-    fn no_snapshot(&self, snapshot_id: i64) -> Error {
-        Error::not_found(format!("table {} has no snapshot {snapshot_id}", self.table.ident))
+        Self::build(self.table.clone(), TableVersion::Snapshot(snapshot_id), self.hidden())
     }
 
     /// The same table and snapshot with the hidden columns `_file`, `_pos`, `_spec_id` and `_partition` behind its own,
@@ -123,32 +109,38 @@ impl IcebergTableProvider {
     pub fn pinned_to(&self, table: &Table) -> crate::Result<Option<Self>> {
         let (own, other) = (&self.table.metadata, &table.metadata);
         let same = self.table.ident == table.ident && own.table_uuid == other.table_uuid;
-        if !same
-            || self.snapshot_id != own.current_snapshot_id
-            || !Arc::ptr_eq(&self.columns.schema, own.current_schema()?)
-        {
+        if !same || !self.version.is_current() {
             return Ok(None);
         }
-        let schema = Arc::clone(other.current_schema()?);
-        Self::build(table.clone(), other.current_snapshot_id, schema, self.hidden()).map(Some)
+        Self::build(table.clone(), self.version.clone(), self.hidden()).map(Some)
     }
 
     /// Refuses what no statement may write to.
     ///
     /// # Errors
-    /// `Unsupported` when the provider reads another snapshot than the current one, when the catalog cannot commit to the
-    /// table, or when the table's properties ask for what this version does not write.
+    /// `InvalidInput` when the provider reads a version of the table that never changes, `Unsupported` when it reads a
+    /// branch, when the catalog cannot commit to the table, or when the table's properties ask for what this version of
+    /// calve does not write.
     pub fn check_writable(&self) -> crate::Result<()> {
         let table = &self.table;
-        if self.snapshot_id != table.metadata.current_snapshot_id {
-            return Err(Error::unsupported(format!("writing to an older snapshot of table {}", table.ident)));
+        match &self.version {
+            TableVersion::Current => {}
+            TableVersion::Branch(name) => {
+                return Err(Error::unsupported(format!("writing to branch {name} of table {}", table.ident)));
+            }
+            version => {
+                return Err(Error::invalid_input(format!(
+                    "{version} of table {} cannot be written to: name the table without a version",
+                    table.ident
+                )));
+            }
         }
         table.catalog.check_writable(&table.ident, &table.loaded())?;
         table.properties()?.check_writable()
     }
 
     fn with_hidden(&self, hidden: HiddenColumns) -> crate::Result<Self> {
-        Self::build(self.table.clone(), self.snapshot_id, Arc::clone(&self.columns.schema), hidden)
+        Self::build(self.table.clone(), self.version.clone(), hidden)
     }
 
     fn hidden(&self) -> HiddenColumns {
@@ -158,6 +150,11 @@ impl IcebergTableProvider {
     /// The table, as it was loaded.
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// The version read.
+    pub fn version(&self) -> &TableVersion {
+        &self.version
     }
 
     /// The snapshot read; `None` when the table has none.

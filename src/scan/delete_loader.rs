@@ -126,23 +126,11 @@ impl DeleteLoader {
 
     async fn vector(&self, delete: &DeleteFile) -> Result<Arc<DeletionVector>> {
         let file = &delete.file;
-        let broken = |message: &str| Error::data_invalid(message).with_context("deletion vector", &*file.file_path);
-        let (Some(offset), Some(size)) = (file.content_offset, file.content_size_in_bytes) else {
-            return Err(broken("deletion vector without content_offset and content_size_in_bytes"));
-        };
-        let Some(end) = offset.checked_add(size) else { return Err(broken("deletion vector whose range overflows")) };
         let start = || {
             let (io, file) = (self.io.clone(), Arc::clone(file));
-            async move {
-                // Only the range is read: some writers store the blob without the Puffin container around it.
-                let bytes = io.read_range(&file.file_path, offset..end).await?;
-                let vector = DeletionVector::decode_checked(&bytes, file.record_count).map_err(|e| {
-                    e.with_context("deletion vector", &*file.file_path).with_context("offset", offset.to_string())
-                })?;
-                Ok(Arc::new(vector))
-            }
+            async move { Ok(Arc::new(read_vector(&io, &file).await?)) }
         };
-        self.vectors.get((Arc::clone(&file.file_path), offset), start).await
+        self.vectors.get((Arc::clone(&file.file_path), file.content_offset.unwrap_or(0)), start).await
     }
 
     async fn positions(&self, task: &FileScanTask) -> Result<Vec<Arc<DeletionVector>>> {
@@ -161,6 +149,38 @@ impl DeleteLoader {
         };
         self.files.get(Arc::clone(&file.file_path), start).await
     }
+}
+
+async fn read_vector(io: &FileIo, file: &DataFile) -> Result<DeletionVector> {
+    let broken = |message: &str| Error::data_invalid(message).with_context("deletion vector", &*file.file_path);
+    let (Some(offset), Some(size)) = (file.content_offset, file.content_size_in_bytes) else {
+        return Err(broken("deletion vector without content_offset and content_size_in_bytes"));
+    };
+    let Some(end) = offset.checked_add(size) else { return Err(broken("deletion vector whose range overflows")) };
+    // Only the range is read: some writers store the blob without the Puffin container around it.
+    let bytes = io.read_range(&file.file_path, offset..end).await?;
+    DeletionVector::decode_checked(&bytes, file.record_count)
+        .map_err(|e| e.with_context("deletion vector", &*file.file_path).with_context("offset", offset.to_string()))
+}
+
+/// All positions that a position delete file or a vector holds, by data file, in the order of their paths.
+///
+/// # Errors
+/// `DataInvalid` for a broken file, `Unsupported` for one in a format that is not read or an encrypted one; storage errors.
+pub(crate) async fn positions_in(io: &FileIo, file: &DataFile) -> Result<Vec<(Arc<str>, Arc<DeletionVector>)>> {
+    if file.key_metadata.is_some() {
+        return Err(Error::unsupported("reading encrypted delete files").with_context("file", &*file.file_path));
+    }
+    if file.is_deletion_vector() {
+        let target = file.referenced_data_file.clone().ok_or_else(|| {
+            Error::data_invalid("deletion vector without referenced_data_file")
+                .with_context("deletion vector", &*file.file_path)
+        })?;
+        return Ok(vec![(target, Arc::new(read_vector(io, file).await?))]);
+    }
+    let mut positions: Vec<_> = read_position_deletes(io, file, None).await?.into_iter().collect();
+    positions.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(positions)
 }
 
 /// The positions below `rows`; `None` when there are none.

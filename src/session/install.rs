@@ -10,6 +10,7 @@ use datafusion::physical_planner::ExtensionPlanner;
 
 use super::command::CommandPlanner;
 use super::registry::Catalogs;
+use super::time_travel::VersionRefusal;
 use super::{CalveOptions, external};
 use crate::dml::guard::{GuardedPlanner, guarded_analyzer_rules};
 use crate::dml::physical::RowDeltaPlanner;
@@ -63,8 +64,11 @@ impl Extension {
         }
         let analyzer_rules = builder.analyzer().take().unwrap_or_default().rules;
         let physical_rules = builder.physical_optimizers().take().unwrap_or_default().rules;
+        let mut relation_planners = builder.relation_planners().take().unwrap_or_default();
+        relation_planners.insert(0, Arc::new(VersionRefusal));
         builder
             .with_config(config)
+            .with_relation_planners(relation_planners)
             .with_analyzer_rules(guarded_analyzer_rules(analyzer_rules))
             .with_physical_optimizer_rules(guard_filter_pushdown(physical_rules))
             .with_query_planner(Arc::new(GuardedPlanner::new(extension_planners())))

@@ -13,6 +13,7 @@ mod plan;
 mod registry;
 mod rewrite;
 mod statement;
+mod time_travel;
 
 use std::sync::Arc;
 

@@ -11,8 +11,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::TableType;
 use parking_lot::RwLock;
 
-use super::rewrite::names::ROWS_SUFFIX;
-use crate::provider::{IcebergCatalogProvider, IcebergTableProvider};
+use crate::provider::{IcebergCatalogProvider, IcebergTableProvider, table_part};
 
 /// Tables of the session, by schema and name.
 type LocalTables = Arc<RwLock<HashMap<(String, String), Arc<dyn TableProvider>>>>;
@@ -81,13 +80,17 @@ impl SchemaProvider for SessionSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some(table) = self.local(name) {
-            return newest(table, false).await.map(Some);
+            return newest(table).await.map(Some);
         }
-        if let Some(table) = name.strip_suffix(ROWS_SUFFIX).and_then(|name| self.local(name)) {
-            return newest(table, true).await.map(Some);
+        for (at, _) in name.rmatch_indices('$') {
+            let (Some(base), Some(suffix)) = (name.get(..at), name.get(at + 1..)) else { continue };
+            let Some(local) = self.local(base) else { continue };
+            if let Some(iceberg) = local.downcast_ref::<IcebergTableProvider>() {
+                return Ok(Some(table_part(iceberg.table().refresh().await?, suffix)?));
+            }
         }
         match &self.files {
-            Some(files) if is_path(name) => files.try_new(name).await,
+            Some(files) if is_path(without_reference(name)) => files.try_new(name).await,
             _ => self.inner.table(name).await,
         }
     }
@@ -108,17 +111,21 @@ impl SchemaProvider for SessionSchema {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.local(name).is_some() || !is_path(name) && self.inner.table_exist(name)
+        self.local(name).is_some() || !is_path(without_reference(name)) && self.inner.table_exist(name)
     }
 }
 
 /// An external Iceberg table in its newest state, so that a statement sees what the one before it wrote; other tables as
 /// they are.
-async fn newest(table: Arc<dyn TableProvider>, rows: bool) -> Result<Arc<dyn TableProvider>> {
+async fn newest(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let Some(iceberg) = table.downcast_ref::<IcebergTableProvider>() else { return Ok(table) };
-    let newest = IcebergTableProvider::new(iceberg.table().refresh().await?)?;
-    let newest = if rows { newest.with_row_address()? } else { newest };
-    Ok(Arc::new(newest))
+    Ok(Arc::new(IcebergTableProvider::new(iceberg.table().refresh().await?)?))
+}
+
+/// A name without the branch or tag behind it, whose name may look like a path.
+fn without_reference(name: &str) -> &str {
+    let reference = ["$branch_", "$tag_"].iter().filter_map(|prefix| name.find(prefix)).min();
+    reference.and_then(|at| name.get(..at)).unwrap_or(name)
 }
 
 /// Whether a table name can only be a path: it has a separator, or ends like a data file.

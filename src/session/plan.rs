@@ -20,20 +20,23 @@ use super::rewrite::names::{HIDDEN_COLUMNS, resolve_names};
 use super::rewrite::relations::{NameRules, TableColumns};
 use super::rewrite::{ctes, distinct_from, to_merge};
 use super::statement::StatementText;
+use super::time_travel::take_versions;
 use crate::provider::IcebergTableProvider;
 use crate::{Error, Result};
 
 /// Plans a statement that is not ours.
 pub(super) async fn plan_statement(state: &SessionState, statement: &StatementText) -> Result<LogicalPlan> {
-    let mut parsed = parse(state, mark_stars(statement.tokens().to_vec()))?;
+    let versioned = take_versions(state, statement.tokens()).await?;
+    let mut parsed = parse(state, mark_stars(versioned.tokens.clone()))?;
     let rules = name_rules(state);
     each_tree(&mut parsed, &mut |tree| {
+        versioned.name_tables(tree, &rules)?;
         distinct_from::repair(tree);
         ctes::unwrap(tree, &rules);
         Ok(())
     })?;
     let parsed = changes(state, parsed, &rules).await?;
-    if statement.tokens().iter().any(names_hidden_column) {
+    if versioned.tokens.iter().any(names_hidden_column) {
         let resolved = with_resolved_names(state, &parsed).await?;
         return plan_tree(state, resolved).await;
     }
@@ -140,7 +143,7 @@ async fn with_resolved_names(state: &SessionState, statement: &Statement) -> Res
     Ok(statement)
 }
 
-fn name_rules(state: &SessionState) -> NameRules {
+pub(super) fn name_rules(state: &SessionState) -> NameRules {
     let options = state.config_options();
     NameRules {
         normalize: options.sql_parser.enable_ident_normalization,
@@ -150,7 +153,10 @@ fn name_rules(state: &SessionState) -> NameRules {
 }
 
 /// The table of that name; `None` when there is none, or no such schema.
-async fn provider(state: &SessionState, table: &ResolvedTableReference) -> Result<Option<Arc<dyn TableProvider>>> {
+pub(super) async fn provider(
+    state: &SessionState,
+    table: &ResolvedTableReference,
+) -> Result<Option<Arc<dyn TableProvider>>> {
     let Ok(schema) = state.schema_for_ref(table.clone()) else { return Ok(None) };
     schema.table(&table.table).await.map_err(from_datafusion)
 }

@@ -2,7 +2,11 @@
 //!
 //! Invariant: a `Table` never changes; [`Table::refresh`] gives another one.
 
+mod version;
+
 use std::sync::Arc;
+
+pub use version::{TableState, TableVersion};
 
 use crate::Result;
 use crate::catalog::{Catalog, LoadedTable, TableIdent, metadata_dir};

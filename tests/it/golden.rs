@@ -97,7 +97,8 @@ struct Expected {
     file: String,
     /// `None` for the current snapshot.
     snapshot_id: Option<i64>,
-    is_ref: bool,
+    /// The branch or tag it is of.
+    reference: Option<String>,
     /// With the row ids and sequence numbers.
     lineage: bool,
 }
@@ -115,13 +116,13 @@ impl Expected {
             let entry = entry.unwrap_or_else(|| panic!("{} in no {list} of the index", file));
             entry[["id", "snapshot_id"][usize::from(list == "expected")]].as_i64().expect("an id")
         };
-        let is_ref = which.starts_with("-branch-") || which.starts_with("-tag-");
+        let reference = which.strip_prefix("-branch-").or_else(|| which.strip_prefix("-tag-")).map(str::to_owned);
         let snapshot_id = match which.strip_prefix('-') {
             None => None,
-            Some(_) if is_ref => Some(ids("expected", "file", file.into())),
+            Some(_) if reference.is_some() => Some(ids("expected", "file", file.into())),
             Some(n) => Some(ids("snapshots", "ordinal", n.parse::<i64>().expect("a number").into())),
         };
-        Self { file: file.to_owned(), snapshot_id, is_ref, lineage }
+        Self { file: file.to_owned(), snapshot_id, reference, lineage }
     }
 }
 
@@ -160,7 +161,9 @@ impl Golden {
     async fn check(&self, expected: &Expected, table: &Table, cell: Cell, ctx: &SessionContext) -> Result<(), Error> {
         let current = IcebergTableProvider::new(table.clone())?;
         let provider = match expected.snapshot_id {
-            Some(id) if expected.is_ref => current.with_snapshot_in_same_schema(id)?,
+            Some(_) if let Some(name) = &expected.reference => {
+                IcebergTableProvider::at_version(table.clone(), table.version_named(name)?)?
+            }
             Some(id) if Some(id) != current.snapshot_id() => current.with_snapshot(id)?,
             _ => current,
         };

@@ -11,9 +11,11 @@ mod golden;
 mod guards;
 mod handmade;
 mod lineage;
+mod metadata_tables;
 mod positions;
 mod scan;
 #[cfg(feature = "cli")]
 mod shell;
 mod support;
+mod time_travel;
 mod wrong_answers;

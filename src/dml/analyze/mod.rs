@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use uuid::Uuid;
 
-use crate::provider::{FILE_COLUMN, IcebergTableProvider, POSITION_COLUMN, ROW_ID_COLUMN};
+use crate::provider::{FILE_COLUMN, IcebergTableProvider, MetadataTableProvider, POSITION_COLUMN, ROW_ID_COLUMN};
 use crate::spec::FormatVersion;
 
 use super::logical::{Command, RowDeltaNode};
@@ -155,7 +155,7 @@ fn pin_scans(plan: LogicalPlan, target: &IcebergTableProvider) -> Result<Logical
     let pinned = plan.transform_down_with_subqueries(|node| match node {
         LogicalPlan::TableScan(scan) => match pinned_provider(&scan, target)? {
             Some(provider) => {
-                let source = provider_as_source(Arc::new(provider));
+                let source = provider_as_source(provider);
                 Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
             }
             None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
@@ -192,8 +192,11 @@ fn pin_scans_in_expr(expr: Expr, target: &IcebergTableProvider) -> Result<Expr> 
     Ok(pinned.data)
 }
 
-fn pinned_provider(scan: &TableScan, target: &IcebergTableProvider) -> Result<Option<IcebergTableProvider>> {
+fn pinned_provider(scan: &TableScan, target: &IcebergTableProvider) -> Result<Option<Arc<dyn TableProvider>>> {
     let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
+    if let Some(metadata) = provider.downcast_ref::<MetadataTableProvider>() {
+        return Ok(metadata.pinned_to(target.table())?.map(|provider| Arc::new(provider) as _));
+    }
     let Some(provider) = provider.downcast_ref::<IcebergTableProvider>() else { return Ok(None) };
-    Ok(provider.pinned_to(target.table())?)
+    Ok(provider.pinned_to(target.table())?.map(|provider| Arc::new(provider) as _))
 }

@@ -8,17 +8,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, ScalarValue};
 use parquet::arrow::{PARQUET_FIELD_ID_META_KEY, RowNumber};
 use uuid::Uuid;
 
-use crate::provider::scalar::to_scalar;
-use crate::spec::{DataFile, FormatVersion, PartitionSpec, PrimitiveType, TableMetadata, Transform};
-use crate::writer::{
-    self, LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID, ROW_ID_FIELD_ID,
-};
+use crate::provider::partition_struct::PartitionStruct;
+use crate::spec::{DataFile, FormatVersion, PartitionSpec, TableMetadata};
+use crate::writer::{LAST_UPDATED_SEQUENCE_NUMBER, LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID, ROW_ID_FIELD_ID};
 
 /// Location of the data file, as recorded.
 pub const FILE: &str = "_file";
@@ -56,19 +53,12 @@ fn dictionary(location: &str) -> ScalarValue {
 pub(crate) struct RowAddress {
     file: bool,
     spec_id: bool,
-    partition: Option<Vec<PartitionColumn>>,
+    partition: Option<PartitionStruct>,
     pos: bool,
     row_id: bool,
     sequence_number: bool,
     target: bool,
     target_row_id: bool,
-}
-
-#[derive(Debug, Clone)]
-struct PartitionColumn {
-    field_id: i32,
-    ty: PrimitiveType,
-    field: FieldRef,
 }
 
 impl RowAddress {
@@ -91,7 +81,7 @@ impl RowAddress {
         Ok(Self {
             file: free(FILE),
             spec_id: free(SPEC_ID),
-            partition: if free(PARTITION) { partition_columns(metadata)? } else { None },
+            partition: if free(PARTITION) { PartitionStruct::of(metadata)? } else { None },
             pos,
             row_id: has_ids && free(ROW_ID),
             sequence_number: lineage && free(LAST_UPDATED_SEQUENCE_NUMBER),
@@ -120,10 +110,8 @@ impl RowAddress {
     pub(crate) fn constant_fields(&self) -> Vec<FieldRef> {
         let file = self.file.then(|| Arc::new(Field::new(FILE, DataType::Utf8, false)));
         let spec_id = self.spec_id.then(|| Arc::new(Field::new(SPEC_ID, DataType::Int32, false)));
-        let partition = self.partition.as_ref().map(|columns| {
-            let fields: Fields = columns.iter().map(|c| Arc::clone(&c.field)).collect();
-            Arc::new(Field::new(PARTITION, DataType::Struct(fields), false))
-        });
+        let partition =
+            self.partition.as_ref().map(|partition| Arc::new(Field::new(PARTITION, partition.data_type(), false)));
         let target = self.target.then(|| {
             let encoded = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
             Arc::new(Field::new(FILE_COLUMN, encoded, false))
@@ -149,53 +137,13 @@ impl RowAddress {
         if self.spec_id {
             values.push(ScalarValue::Int32(Some(file.spec_id)));
         }
-        if let Some(columns) = &self.partition {
-            let mut fields = Vec::with_capacity(columns.len());
-            let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
-            for column in columns {
-                let position = spec.and_then(|s| s.fields.iter().position(|f| f.field_id == column.field_id));
-                let literal = position.and_then(|i| file.partition.0.get(i)).and_then(Option::as_ref);
-                let promoted = literal.and_then(|l| l.clone().promote_to(&column.ty));
-                let null = || ScalarValue::try_from(column.field.data_type());
-                let scalar = promoted.and_then(|l| to_scalar(Some(&l), &column.ty)).map_or_else(null, Ok)?;
-                fields.push(Arc::clone(&column.field));
-                arrays.push(scalar.to_array()?);
-            }
-            let row = StructArray::try_new_with_length(Fields::from(fields), arrays, None, 1)?;
-            values.push(ScalarValue::Struct(Arc::new(row)));
+        if let Some(partition) = &self.partition {
+            let row = partition.array(&[partition.values(file, spec)])?;
+            values.push(ScalarValue::try_from_array(&row, 0)?);
         }
         if self.target {
             values.push(dictionary(&file.file_path));
         }
         Ok(values)
     }
-}
-
-/// The fields of `_partition`: those of every spec, by partition field id, void ones left out; `None` when the table was
-/// never partitioned. A field that was renamed has the name of the newest spec that holds it.
-fn partition_columns(metadata: &TableMetadata) -> crate::Result<Option<Vec<PartitionColumn>>> {
-    let mut columns: Vec<PartitionColumn> = Vec::new();
-    let newest_first = {
-        let mut specs: Vec<_> = metadata.partition_specs.iter().collect();
-        specs.sort_by_key(|s| std::cmp::Reverse((s.spec_id == metadata.default_spec_id, s.spec_id)));
-        specs
-    };
-    for spec in newest_first {
-        let types = spec.partition_type(metadata);
-        for (field, ty) in spec.fields.iter().zip(&types.fields) {
-            let seen = columns.iter().any(|c| c.field_id == field.field_id || c.field.name() == &field.name);
-            let Some(primitive) = ty.field_type.as_primitive() else { continue };
-            if field.transform == Transform::Void || seen {
-                continue;
-            }
-            let data_type = writer::arrow_type(&ty.field_type)?;
-            columns.push(PartitionColumn {
-                field_id: field.field_id,
-                ty: primitive.clone(),
-                field: Arc::new(Field::new(&field.name, data_type, true)),
-            });
-        }
-    }
-    columns.sort_by_key(|c| c.field_id);
-    Ok((!columns.is_empty()).then_some(columns))
 }

@@ -288,6 +288,10 @@ impl Walk<'_> {
                 let (Some(path), Some(column)) = (texts.get(..prefix), texts.get(prefix)) else { continue };
                 let Some(relation) = scope.relations.iter_mut().find(|r| r.is_named(path)) else { continue };
                 if relation.owns(column) || relation.hidden.is_none() {
+                    if relation.aliased && prefix > 1 {
+                        let qualifier = relation.qualifier.clone().unwrap_or_default();
+                        parts.splice(..prefix, [quoted(&qualifier)]);
+                    }
                     return Ok(());
                 }
                 let spelled = parts.get(prefix).map(|p| p.quote_style.is_some());

@@ -64,8 +64,10 @@ impl NameRules {
 pub(crate) struct Relation {
     /// The name columns are qualified with: the alias or the table's own last part. `None` for an unnamed subquery.
     pub(crate) qualifier: Option<String>,
-    /// The parts the table was named by, where it has no alias.
+    /// The parts the table was named by, where it has no alias, or the alias is its own name before a `$`.
     pub(crate) full_name: Vec<String>,
+    /// Whether it has an alias, by which alone DataFusion knows it.
+    pub(crate) aliased: bool,
     /// Columns, if known.
     pub(crate) columns: Option<Vec<String>>,
     /// Names of the hidden columns of an Iceberg table; `None` for everything else.
@@ -122,7 +124,8 @@ impl Sources<'_> {
         match self.rules.resolve(name).and_then(|reference| self.tables.get(&reference)) {
             Some(table) if renamed.is_none() => Relation {
                 qualifier,
-                full_name: if alias.is_some() { Vec::new() } else { parts },
+                full_name: full_name(parts, self.alias_name(alias)),
+                aliased: alias.is_some(),
                 columns: Some(table.columns.clone()),
                 hidden: table.hidden.clone(),
                 needs_rows: false,
@@ -136,8 +139,20 @@ impl Sources<'_> {
     }
 }
 
+/// The parts by which columns may name a table. One that was read at a version has its own name as alias.
+fn full_name(mut parts: Vec<String>, alias: Option<String>) -> Vec<String> {
+    let Some(alias) = alias else { return parts };
+    match parts.last_mut() {
+        Some(last) if last.strip_prefix(alias.as_str()).is_some_and(|rest| rest.starts_with('$')) => {
+            *last = alias;
+            parts
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn opaque(qualifier: Option<String>, columns: Option<Vec<String>>) -> Relation {
-    Relation { qualifier, full_name: Vec::new(), columns, hidden: None, needs_rows: false }
+    Relation { qualifier, full_name: Vec::new(), aliased: false, columns, hidden: None, needs_rows: false }
 }
 
 fn alias_columns(rules: &NameRules, alias: Option<&TableAlias>) -> Option<Vec<String>> {
