@@ -36,6 +36,20 @@ use crate::{Error, Result};
 const KINDS: [(&str, bool); 4] =
     [("VERSION", false), ("SYSTEM_VERSION", false), ("TIMESTAMP", true), ("SYSTEM_TIME", true)];
 
+/// Words behind which `version AS of` is something with an alias, because they are no table's name.
+const BEFORE_NAMES: [Keyword; 10] = [
+    Keyword::SELECT,
+    Keyword::DISTINCT,
+    Keyword::ALL,
+    Keyword::RETURNING,
+    Keyword::FROM,
+    Keyword::JOIN,
+    Keyword::LATERAL,
+    Keyword::USING,
+    Keyword::INTO,
+    Keyword::UPDATE,
+];
+
 /// The tokens of a statement without its version clauses.
 pub(super) struct VersionedTokens {
     pub(super) tokens: Vec<TokenWithSpan>,
@@ -121,10 +135,8 @@ fn clause_at(tokens: &[TokenWithSpan], at: usize, before: Option<&TokenWithSpan>
     if with_for == 1 {
         return Some((length, is_time));
     }
-    let after_name = before.is_some_and(|t| {
-        let no_name = [Keyword::SELECT, Keyword::DISTINCT, Keyword::ALL, Keyword::RETURNING];
-        matches!(t.token, Token::Word(_)) && !no_name.iter().any(|word| is_keyword(t, *word))
-    });
+    let after_name = before
+        .is_some_and(|t| matches!(t.token, Token::Word(_)) && !BEFORE_NAMES.iter().any(|word| is_keyword(t, *word)));
     let before_value = tokens.get(at + length).is_some_and(|t| match &t.token {
         Token::Word(_) => !is_keyword(t, Keyword::FROM),
         Token::Comma | Token::RParen => false,

@@ -277,10 +277,14 @@ impl<R: Send + Sync + 'static> MetadataRows for Listing<R> {
         batch_size: usize,
     ) -> BoxStream<'static, crate::Result<RecordBatch>> {
         let chunks = (self.chunks)();
-        let batches = chunks.map(move |chunk| {
-            let chunk = chunk?;
-            let batches = chunk.chunks(batch_size.max(1)).map(|rows| self.columns.batch(&projection, rows));
-            Ok(stream::iter(batches.collect::<Vec<_>>()))
+        let batch_size = batch_size.max(1);
+        let batches = chunks.map_ok(move |chunk| {
+            let (table, projection) = (Arc::clone(&self), Arc::clone(&projection));
+            let batch = move |from: usize| {
+                let rows = chunk.get(from..chunk.len().min(from.saturating_add(batch_size))).unwrap_or_default();
+                (from < chunk.len()).then(|| (table.columns.batch(&projection, rows), from.saturating_add(batch_size)))
+            };
+            stream::unfold(0, move |from| std::future::ready(batch(from)))
         });
         batches.try_flatten().boxed()
     }
