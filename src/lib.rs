@@ -40,7 +40,8 @@
 //! 5. [`transaction::SnapshotUpdate`] validates against every commit since the pinned snapshot, writes manifests and has
 //!    the catalog swap. It is committed, retried, refused or unknown; after unknown nothing is deleted.
 //!
-//! The same path without SQL is [`dml::plan_delete`].
+//! UPDATE and MERGE go the same way: their rows carry an operation and new values beside the address
+//! ([`dml::logical::Change`]), and the writers make data files of those. The path without SQL is [`dml::plan_delete`].
 
 #![warn(missing_docs, unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

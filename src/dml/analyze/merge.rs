@@ -151,8 +151,9 @@ pub(super) fn merge(dml: &DmlStatement, merge: &MergeIntoOp, target: &IcebergTab
         true => target_conjuncts(&merge.on, dml),
         false => None,
     };
+    let inserts = !clauses.by_target.is_empty();
     let updates = merge.clauses.iter().any(|clause| matches!(clause.action, MergeIntoAction::Update(_)));
-    let change = Change { kind: ChangeKind::Merge, condition: condition.map(Box::new), one_match, updates };
+    let change = Change { kind: ChangeKind::Merge, condition: condition.map(Box::new), one_match, updates, inserts };
     extension(RowDeltaNode::try_new(target.table().clone(), Command::Change(change), input, target_schema, token)?)
 }
 

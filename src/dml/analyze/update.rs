@@ -45,8 +45,13 @@ pub(super) fn update(dml: &DmlStatement, target: &IcebergTableProvider) -> Resul
         columns.push(pin_scans_in_expr(value.clone(), target)?);
     }
     let input = rows.project(columns)?.build()?;
-    let change =
-        Change { kind: ChangeKind::Update, condition: condition.map(Box::new), one_match: false, updates: true };
+    let change = Change {
+        kind: ChangeKind::Update,
+        condition: condition.map(Box::new),
+        one_match: false,
+        updates: true,
+        inserts: false,
+    };
     extension(RowDeltaNode::try_new(target.table().clone(), Command::Change(change), input, target_schema, token)?)
 }
 

@@ -80,4 +80,6 @@ pub struct Change {
     pub one_match: bool,
     /// Whether old rows may live on in new ones.
     pub updates: bool,
+    /// Whether rows come because the target has none like them.
+    pub inserts: bool,
 }

@@ -58,6 +58,7 @@ pub(super) struct ChangeStatement {
     pub(super) filter: Predicate,
     pub(super) mode: RowLevelMode,
     pub(super) one_match: bool,
+    pub(super) inserts: bool,
     pub(super) scanned: Vec<Arc<FileScanTask>>,
     pub(super) pruned: u64,
     /// The scan's.
@@ -315,7 +316,10 @@ impl Run {
             ChangeKind::Merge => properties.merge_isolation,
         };
         let start = self.table.metadata.current_snapshot_id;
-        let validation = Validation::for_update(start, isolation, statement.filter.clone());
+        let mut validation = Validation::for_update(start, isolation, statement.filter.clone());
+        if statement.inserts {
+            validation = validation.for_absent_rows();
+        }
         let counts = [("inserted", inserted), ("updated", updated), ("deleted", deleted)];
         let update =
             counts.into_iter().fold(update.validate(validation.referencing(referenced)), |update, (what, n)| {

@@ -120,6 +120,7 @@ impl ExtensionPlanner for RowDeltaPlanner {
                     filter: target.filter,
                     mode,
                     one_match: change.one_match,
+                    inserts: change.inserts,
                     scanned: target.split.scanned,
                     pruned: target.split.pruned,
                     deletes: target.deletes,

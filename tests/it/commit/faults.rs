@@ -24,6 +24,9 @@ const MERGING: &str = "'format-version' = '3', 'write.delete.mode' = 'merge-on-r
                        'write.metadata.previous-versions-max' = '1'";
 
 const ROWS: &str = "DELETE FROM t WHERE k % 5 = 2";
+const UPDATE: &str = "UPDATE t SET p = p + 1 WHERE k % 5 = 2";
+const MERGE: &str = "MERGE INTO t USING (SELECT k + 2 AS k, p FROM s WHERE k > 18) AS s ON t.k = s.k \
+                     WHEN MATCHED THEN UPDATE SET p = 9 WHEN NOT MATCHED THEN INSERT (k, p) VALUES (s.k, s.p)";
 const WHOLE: &str = "DELETE FROM t WHERE p = 1";
 
 /// For each case one test in which a step fails, and one in which nothing works from that step on.
@@ -63,6 +66,10 @@ cases! {
     metadata_only_v2: V2_MOR, "", WHOLE;
     metadata_only_v3: V3_MOR, "", WHOLE;
     delete_all: V3_MOR, "", "DELETE FROM t";
+    update_merge_on_read_v3: V3_MOR, "SET calve.update_mode = 'merge-on-read'", UPDATE;
+    update_copy_on_write_v2: V2, "", UPDATE;
+    merge_merge_on_read_v2: V2_MOR, "SET calve.merge_mode = 'merge-on-read'", MERGE;
+    merge_copy_on_write_v3: V3_MOR, "", MERGE;
     drop_table: V3_MOR, "", "DROP TABLE t";
     drop_table_purge: V3_MOR, "", "DROP TABLE t PURGE";
 }

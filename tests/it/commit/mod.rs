@@ -1,6 +1,7 @@
 //! What statements leave behind: together with others, when steps fail, when processes die.
 
 mod bad_input;
+mod changes;
 mod concurrency;
 mod faults;
 mod processes;
