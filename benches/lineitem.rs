@@ -3,9 +3,9 @@
 //! `cargo bench --features cli,testing --bench lineitem`. Settings by environment:
 //! - `CALVE_BENCH_DIR`: folder for the tables, made when missing and reused when there; else a temporary one;
 //! - `CALVE_BENCH_SCALE`: TPC-H scale factor, 1 unless set;
-//! - `CALVE_BENCH_ONLY`: comma-separated parts to run (`delete`, `append`, `cow`, `partition`, `planning`, `memory`).
+//! - `CALVE_BENCH_ONLY`: comma-separated parts to run (`delete`, `equality`, `append`, `cow`, `partition`, `planning`, `memory`).
 //!
-//! All times are medians of five rounds. A round runs every statement once, so that load from elsewhere falls on all of
+//! All times are medians of five rounds (three for what writes whole tables). A round runs every statement once, so that load from elsewhere falls on all of
 //! them; ratios are against the clean scan of the same round's median. CPU time is that of the whole process.
 
 #[path = "lineitem/data.rs"]
@@ -35,7 +35,7 @@ static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const ROUNDS: usize = 5;
 const CLEAN_SCAN: &str = "SELECT count(*), sum(l_extendedprice), sum(l_quantity) FROM";
 const SCATTERED: &str = "l_orderkey % 100 = 7";
-const TENTH: &str = "l_orderkey % 10 = 7";
+const HALF: &str = "l_orderkey % 2 = 1";
 const MONTH: &str = "l_shipdate >= DATE '1995-03-01' AND l_shipdate < DATE '1995-04-01'";
 
 fn main() {
@@ -66,6 +66,9 @@ async fn run(folder: &Path, scale: f64) {
     }
     if wanted("delete") {
         deletes(&lake).await;
+    }
+    if wanted("equality") {
+        equality_deletes(&lake).await;
     }
     if wanted("append") {
         appends(&lake).await;
@@ -107,19 +110,56 @@ async fn deletes(lake: &Lake) {
             let (left, run) = lake.timed(&format!("{CLEAN_SCAN} {table}")).await;
             record(&format!("scan after DELETE 1 % {version}"), run);
             assert_eq!(left, rows - deleted);
+            // The deletes, not the data, are what the first scan had to fetch.
+            let (_, run) = lake.timed(&format!("{CLEAN_SCAN} {table}")).await;
+            record(&format!("scan after DELETE 1 %, again {version}"), run);
             state.restore();
         }
     }
     rounds.print("clean scan v3");
 }
 
-/// INSERT of the whole table into a table of its kind.
+/// Scans of a table from which another writer deleted 60,000 keys of one integer column.
+async fn equality_deletes(lake: &Lake) {
+    let mut rounds = Rounds::default();
+    for (table, version) in [("lineitem_v3", "v3"), ("lineitem_v2", "v2")] {
+        let (rows, _) = lake.timed(&format!("{CLEAN_SCAN} {table}")).await;
+        for _ in 0..ROUNDS {
+            let (_, run) = lake.timed(&format!("{CLEAN_SCAN} {table}")).await;
+            rounds.add(&format!("clean scan {version}"), run);
+        }
+        let state = SavedState::save(&lake.table_dir(table));
+        let keys = lake.run(&format!("SELECT DISTINCT l_orderkey FROM {table} WHERE l_orderkey % 25 = 7")).await;
+        let matching = lake.count(&format!("SELECT count(*) FROM {table} WHERE l_orderkey % 25 = 7")).await;
+        let count = lake.delete_keys(table, 1, &keys).await;
+        println!("{count} keys, {matching} rows, {table}");
+        for round in 0..=ROUNDS {
+            let (left, run) = lake.timed(&format!("{CLEAN_SCAN} {table}")).await;
+            assert_eq!(left, rows - matching);
+            if round > 0 {
+                rounds.add(&format!("scan after equality deletes {version}"), run);
+            }
+        }
+        state.restore();
+    }
+    rounds.print("clean scan v3");
+}
+
+/// INSERT of the whole table into a table of its kind, beside DataFusion's own COPY of it.
 async fn appends(lake: &Lake) {
     let mut rounds = Rounds::default();
-    for round in 0..3 {
+    let copied = tempfile::tempdir().expect("a temporary folder");
+    let target = copied.path().join("copy");
+    for round in 0..=3 {
         lake.run("DROP TABLE IF EXISTS appended PURGE").await;
         lake.run(&data::create_table("appended", 3, "")).await;
         let (_, scan) = lake.timed(&format!("{CLEAN_SCAN} lineitem_v3")).await;
+        let copy = format!(
+            "COPY (SELECT * FROM lineitem_v3) TO '{}/' STORED AS PARQUET OPTIONS (compression 'zstd(3)')",
+            target.display()
+        );
+        let (_, copy) = lake.timed(&copy).await;
+        std::fs::remove_dir_all(&target).expect("what COPY wrote");
         let (rows, run) = lake.timed("INSERT INTO appended SELECT * FROM lineitem_v3").await;
         let bytes = measure::folder_bytes(&lake.table_dir("appended").join("data"));
         println!(
@@ -130,6 +170,7 @@ async fn appends(lake: &Lake) {
         );
         if round > 0 {
             rounds.add("clean scan v3", scan);
+            rounds.add("DataFusion's COPY (all columns)", copy);
             rounds.add("INSERT … SELECT * (all columns)", run);
         }
     }
@@ -140,13 +181,16 @@ async fn appends(lake: &Lake) {
 async fn copy_on_write(lake: &Lake) {
     let mut rounds = Rounds::default();
     lake.run("SET calve.delete_mode = 'copy-on-write'").await;
-    let state = SavedState::save(&lake.table_dir("lineitem_v3"));
-    lake.run(&format!("{CLEAN_SCAN} lineitem_v3")).await;
-    let (_, run) = lake.timed(&format!("{CLEAN_SCAN} lineitem_v3")).await;
-    rounds.add("clean scan v3", run);
-    let (_, run) = lake.timed(&format!("DELETE FROM lineitem_v3 WHERE {SCATTERED}")).await;
-    rounds.add("DELETE 1 % copy-on-write v3 (once)", run);
-    state.restore();
+    for round in 0..=3 {
+        let state = SavedState::save(&lake.table_dir("lineitem_v3"));
+        let (_, scan) = lake.timed(&format!("{CLEAN_SCAN} lineitem_v3")).await;
+        let (_, run) = lake.timed(&format!("DELETE FROM lineitem_v3 WHERE {SCATTERED}")).await;
+        if round > 0 {
+            rounds.add("clean scan v3", scan);
+            rounds.add("DELETE 1 % copy-on-write v3", run);
+        }
+        state.restore();
+    }
     lake.run("SET calve.delete_mode = 'merge-on-read'").await;
     rounds.print("clean scan v3");
 }
@@ -188,9 +232,9 @@ fn memory(folder: &Path) {
     for (what, table, condition) in [
         ("clean scan", "lineitem_v3", ""),
         ("DELETE 1 % merge-on-read v3", "lineitem_v3", SCATTERED),
-        ("DELETE 10 % merge-on-read v3", "lineitem_v3", TENTH),
+        ("DELETE 50 % merge-on-read v3", "lineitem_v3", HALF),
         ("DELETE 1 % merge-on-read v2", "lineitem_v2", SCATTERED),
-        ("DELETE 10 % merge-on-read v2", "lineitem_v2", TENTH),
+        ("DELETE 50 % merge-on-read v2", "lineitem_v2", HALF),
     ] {
         let output = std::process::Command::new(std::env::current_exe().expect("own path"))
             .args(["--memory-of", folder.to_str().expect("a path"), table, condition])

@@ -45,6 +45,8 @@ pub async fn prepare(folder: &Path, scale: f64) {
         lake.run(&format!("DROP TABLE IF EXISTS {table} PURGE")).await;
         lake.run(&create_table(table, if table.ends_with("v2") { 2 } else { 3 }, "")).await;
     }
+    // One writer, so that an INSERT makes one file.
+    lake.run("SET datafusion.execution.target_partitions = 1").await;
     let (mut rows, mut seconds) = (0, 0.0);
     for part in 1..=FILES {
         let batches = lineitem(scale, part);

@@ -1,20 +1,24 @@
 //! A session over a warehouse folder, and the state of a table put back after a statement.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Int64Type, UInt64Type};
-use calve::catalog::{Catalog, FilesystemCatalog};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, UInt64Type};
+use calve::catalog::{Catalog, FilesystemCatalog, TableIdent};
 use calve::env::Env;
 use calve::io::FileIo;
 use calve::session::{Calve, install};
+use calve::spec::{DataContent, DataFile, FileFormat, PartitionKey, PartitionTuple};
+use calve::table::Table;
 use calve::testing::CountingStore;
+use calve::transaction::SnapshotUpdate;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 
 use crate::measure::{Clock, Run};
 
@@ -22,6 +26,7 @@ use crate::measure::{Clock, Run};
 pub struct Lake {
     folder: PathBuf,
     calve: Calve,
+    catalog: Arc<dyn Catalog>,
 }
 
 impl Lake {
@@ -42,8 +47,9 @@ impl Lake {
         datafusion::catalog::CatalogProvider::register_schema(&memory, "public", public).expect("a schema");
         context.register_catalog("datafusion", Arc::new(memory));
         let calve = Calve::new(context).expect("a session");
-        calve.register_catalog("lake", Arc::new(catalog));
-        Self { folder: folder.to_path_buf(), calve }
+        let catalog: Arc<dyn Catalog> = Arc::new(catalog);
+        calve.register_catalog("lake", Arc::clone(&catalog));
+        Self { folder: folder.to_path_buf(), calve, catalog }
     }
 
     pub fn register(&self, name: &str, table: Arc<dyn TableProvider>) {
@@ -73,6 +79,34 @@ impl Lake {
         let batches = self.run(sql).await;
         let run = clock.stop();
         (first_number(&batches), run)
+    }
+}
+
+impl Lake {
+    /// Commits an equality delete file of the long column `field_id` with the keys in the batches' first column; how many.
+    pub async fn delete_keys(&self, table: &str, field_id: i32, keys: &[RecordBatch]) -> u64 {
+        let ident = TableIdent { namespace: vec!["default".to_string()], name: table.to_string() };
+        let table = Table::load(Arc::clone(&self.catalog), ident, Env::system()).await.expect("the table");
+        let location = table.new_data_location("", "deleted-keys.parquet").expect("a location");
+        let id = HashMap::from([(PARQUET_FIELD_ID_META_KEY.to_string(), field_id.to_string())]);
+        let schema = Arc::new(Schema::new(vec![Field::new("key", DataType::Int64, true).with_metadata(id)]));
+        let mut writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), None).expect("a writer");
+        for batch in keys {
+            let column = Arc::clone(batch.column(0));
+            writer.write(&RecordBatch::try_new(Arc::clone(&schema), vec![column]).expect("keys")).expect("memory");
+        }
+        let bytes = writer.into_inner().expect("memory");
+        let partition = PartitionKey { spec_id: table.metadata.default_spec_id, tuple: PartitionTuple::default() };
+        let mut file = DataFile::new(DataContent::EqualityDeletes, location.as_str(), FileFormat::Parquet, partition);
+        file.file_size_in_bytes = bytes.len() as u64;
+        file.record_count = keys.iter().map(|batch| batch.num_rows() as u64).sum();
+        file.equality_ids = vec![field_id];
+        let count = file.record_count;
+        table.io.write(&location, bytes.into()).await.expect("the delete file");
+        let mut update = SnapshotUpdate::new(table);
+        update.add_delete(file);
+        update.commit().await.expect("a commit");
+        count
     }
 }
 

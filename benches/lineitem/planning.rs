@@ -20,8 +20,8 @@ const PROPERTIES: [(&str, &str); 2] =
 
 pub async fn run() {
     println!(
-        "{:<10} {:>10} {:>12} {:>12} {:>16} {:>14} {:>16}",
-        "files", "manifests", "commit ms", "cold ms", "files/s (cold)", "warm ms", "1 % cold ms"
+        "{:<10} {:>10} {:>12} {:>12} {:>16} {:>14} {:>16} {:>16}",
+        "files", "manifests", "commit ms", "cold ms", "files/s (cold)", "warm ms", "1 % cold ms", "manifests opened"
     );
     for files in [1_000, 10_000, 100_000] {
         measure(files).await;
@@ -46,7 +46,8 @@ async fn measure(files: usize) {
 
     let regions = i32::try_from(files / FILES_PER_REGION).expect("few regions");
     let few = Predicate::Leaf { field_id: 1, op: LeafOp::Lt(Literal::Int((regions / 100).max(1))) };
-    let (mut cold, mut warm, mut filtered, mut manifests) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut cold, mut warm, mut filtered) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut manifests, mut opened) = (0, 0);
     for _ in 0..5 {
         // Another access to files has caches of its own.
         let table = Table { io: FileIo::local(), ..table.clone() };
@@ -63,6 +64,8 @@ async fn measure(files: usize) {
         let plan = plan_scan(&table, None, &few).await.expect("a plan");
         filtered.push(start.elapsed().as_secs_f64());
         assert!(plan.tasks.len() <= (files / 100).max(FILES_PER_REGION));
+        opened = plan.metrics.manifests_read;
+        assert!(opened <= 2 + manifests / 50, "{opened} of {manifests} manifests opened");
     }
     let median = |times: &mut Vec<f64>| {
         times.sort_by(f64::total_cmp);
@@ -70,7 +73,7 @@ async fn measure(files: usize) {
     };
     let (cold, warm, filtered) = (median(&mut cold), median(&mut warm), median(&mut filtered));
     println!(
-        "{files:<10} {manifests:>10} {:>12.1} {:>12.1} {:>16.0} {:>14.2} {:>16.2}",
+        "{files:<10} {manifests:>10} {:>12.1} {:>12.1} {:>16.0} {:>14.2} {:>16.2} {opened:>16}",
         commit.as_secs_f64() * 1e3,
         cold * 1e3,
         files as f64 / cold,
