@@ -7,13 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int32Type, Int64Type, Schema};
 use bytes::Bytes;
 use futures::TryStreamExt;
-use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
+use parquet::errors::ParquetError;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::footer::ParquetFile;
@@ -58,10 +59,12 @@ async fn read_parquet(io: &FileIo, file: &DataFile, positions: &mut Collector<'_
     let named = |e: Error| e.with_context("position delete file", &*file.file_path);
     // Types come from the Parquet schema alone: an embedded Arrow schema may spell the strings in several ways.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchStreamBuilder::new_with_options(parquet.clone(), options).await;
-    let builder = builder.map_err(|e| parquet.error(e))?;
-    let path_column = leaf(builder.parquet_schema(), FILE_PATH_ID, "file_path").map_err(named)?;
-    let pos_column = leaf(builder.parquet_schema(), POS_ID, "pos").map_err(named)?;
+    let metadata = ArrowReaderMetadata::load_async(&mut parquet.clone(), options).await;
+    let metadata = metadata.map_err(|e| parquet.error(e))?;
+    let path_column = leaf(metadata.parquet_schema(), FILE_PATH_ID, "file_path").map_err(named)?;
+    let pos_column = leaf(metadata.parquet_schema(), POS_ID, "pos").map_err(named)?;
+    let metadata = paths_as_dictionary(metadata, path_column).map_err(|e| parquet.error(e))?;
+    let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(parquet.clone(), metadata);
     let mask = ProjectionMask::leaves(builder.parquet_schema(), [path_column, pos_column]);
     let stream = builder.with_projection(mask).with_batch_size(BATCH_SIZE).build();
     let mut stream = stream.map_err(|e| parquet.error(e))?;
@@ -94,6 +97,25 @@ fn missing(field_id: i32, name: &str) -> Error {
     Error::data_invalid(format!("position delete file without column {name} (field id {field_id})"))
 }
 
+/// Has a path column of strings read as a dictionary: a path is repeated for each of its rows, and where the file has a
+/// dictionary, rows are then told apart by their keys.
+fn paths_as_dictionary(metadata: ArrowReaderMetadata, leaf: usize) -> Result<ArrowReaderMetadata, ParquetError> {
+    let column = metadata.parquet_schema().get_column_root_idx(leaf);
+    let schema = metadata.schema();
+    let of_strings = |(index, field): (usize, &FieldRef)| index == column && field.data_type() == &DataType::Utf8;
+    if !schema.fields().iter().enumerate().any(of_strings) {
+        return Ok(metadata);
+    }
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let fields = schema.fields().iter().enumerate().map(|(index, field)| match index == column {
+        true => Arc::new(Field::clone(field).with_data_type(dictionary.clone())),
+        false => Arc::clone(field),
+    });
+    let schema = Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone());
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+    ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)
+}
+
 /// Index of the top-level leaf column of a field id; of a name when no top-level column has a field id.
 fn leaf(schema: &SchemaDescriptor, field_id: i32, name: &str) -> Result<usize> {
     let top_level = || schema.columns().iter().enumerate().filter(|(_, column)| column.path().parts().len() == 1);
@@ -107,6 +129,18 @@ fn leaf(schema: &SchemaDescriptor, field_id: i32, name: &str) -> Result<usize> {
     by_id.or_else(by_name).map(|(index, _)| index).ok_or_else(|| missing(field_id, name))
 }
 
+fn as_type(array: &ArrayRef, name: &str, data_type: &DataType) -> Result<ArrayRef> {
+    cast(array, data_type)
+        .map_err(|e| Error::data_invalid(format!("column {name} is not of type {data_type}")).with_source(e))
+}
+
+fn without_nulls(array: &ArrayRef, name: &str) -> Result<ArrayRef> {
+    match array.null_count() {
+        0 => Ok(Arc::clone(array)),
+        _ => Err(Error::data_invalid(format!("null in column {name}"))),
+    }
+}
+
 struct Collector<'a> {
     wanted: Option<&'a HashSet<Arc<str>>>,
     by_path: HashMap<Arc<str>, DeletionVector>,
@@ -114,22 +148,38 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     fn add(&mut self, batch: &RecordBatch, path: usize, pos: usize) -> Result<()> {
-        let column = |index: usize, name: &str, data_type: &DataType| {
-            let array = cast(batch.column(index), data_type)
-                .map_err(|e| Error::data_invalid(format!("column {name} is not of type {data_type}")).with_source(e))?;
-            if array.null_count() > 0 {
-                return Err(Error::data_invalid(format!("null in column {name}")));
-            }
-            Ok(array)
-        };
-        let paths = column(path, "file_path", &DataType::Utf8)?;
-        let positions = column(pos, "pos", &DataType::Int64)?;
-        let (paths, positions) = (paths.as_string::<i32>(), positions.as_primitive::<Int64Type>().values());
-        // Rows are sorted by path: one look-up serves a run of equal paths.
+        let positions = without_nulls(&as_type(batch.column(pos), "pos", &DataType::Int64)?, "pos")?;
+        let positions = positions.as_primitive::<Int64Type>().values();
+        let paths = without_nulls(batch.column(path), "file_path")?;
+        if let Some(paths) = paths.as_dictionary_opt::<Int32Type>()
+            && let Some(values) = paths.values().as_string_opt::<i32>()
+        {
+            let keys = paths.keys().values();
+            return self.add_runs(
+                positions,
+                |row, other| keys.get(row) == keys.get(other),
+                |row| {
+                    let key = keys.get(row).and_then(|key| usize::try_from(*key).ok());
+                    key.filter(|key| *key < values.len()).map(|key| values.value(key))
+                },
+            );
+        }
+        let paths = as_type(&paths, "file_path", &DataType::Utf8)?;
+        let paths = paths.as_string::<i32>();
+        self.add_runs(positions, |row, other| paths.value(row) == paths.value(other), |row| Some(paths.value(row)))
+    }
+
+    /// Adds each row's position. Rows are sorted by path: one look-up serves a run of equal paths.
+    fn add_runs<'p>(
+        &mut self,
+        positions: &[i64],
+        same_path: impl Fn(usize, usize) -> bool,
+        path_of: impl Fn(usize) -> Option<&'p str>,
+    ) -> Result<()> {
         let mut start = 0;
         while start < positions.len() {
-            let path = paths.value(start);
-            let end = (start + 1..positions.len()).find(|row| paths.value(*row) != path).unwrap_or(positions.len());
+            let path = path_of(start).ok_or_else(|| Error::data_invalid("file_path beyond its dictionary"))?;
+            let end = (start + 1..positions.len()).find(|row| !same_path(start, *row)).unwrap_or(positions.len());
             if let Some(vector) = self.vector(path) {
                 for &position in positions.get(start..end).unwrap_or_default() {
                     let position = u64::try_from(position)

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use parquet::file::metadata::KeyValue;
 
 use super::created::{CreatedFiles, FileNames};
@@ -27,6 +28,7 @@ pub struct PositionDeleteWriter {
     granularity: DeleteGranularity,
     target: u64,
     layout: Arc<FileLayout>,
+    rows: SchemaRef,
     names: FileNames,
     created: CreatedFiles,
     /// In the order the partitions were met.
@@ -49,9 +51,12 @@ impl PositionDeleteWriter {
         properties.check_writable()?;
         let fields = [(FILE_PATH_ID, "file_path", PrimitiveType::String), (POS_ID, "pos", PrimitiveType::Long)]
             .map(|(id, name, primitive)| Arc::new(NestedField::new(id, name, true, primitive)));
+        let mut parquet = properties.delete_parquet.clone();
+        // Positions hardly repeat: a dictionary of them would only be hashed and then be written besides.
+        parquet.dict_encoding_enabled.entry("pos".to_owned()).or_insert(false);
         let layout = FileLayout::new(
             fields.to_vec(),
-            &properties.delete_parquet,
+            &parquet,
             |leaves| vec![MetricsMode::Full; leaves.len()],
             vec![KeyValue::new("delete-type".to_owned(), "position".to_owned())],
         )?;
@@ -59,6 +64,7 @@ impl PositionDeleteWriter {
             granularity: granularity.unwrap_or(properties.delete_granularity),
             target: properties.delete_target_file_size_bytes,
             layout: Arc::new(layout),
+            rows: rows_schema(),
             names: FileNames::new(partition, task, table.env.uuid()),
             created: CreatedFiles::new(table.io.clone()),
             partitions: Vec::new(),
@@ -145,8 +151,11 @@ impl PositionDeleteWriter {
     }
 
     fn batch(&self, path: &Arc<str>, positions: Vec<i64>) -> Result<RecordBatch> {
-        let paths: ArrayRef = Arc::new(StringArray::from_iter_values(std::iter::repeat_n(path, positions.len())));
-        RecordBatch::try_new(Arc::clone(&self.layout.batch_schema), vec![paths, Arc::new(Int64Array::from(positions))])
+        let keys = Int32Array::from(vec![0; positions.len()]);
+        let paths = DictionaryArray::try_new(keys, Arc::new(StringArray::from_iter_values([path])));
+        let columns = paths.map(|paths| vec![Arc::new(paths) as _, Arc::new(Int64Array::from(positions)) as _]);
+        columns
+            .and_then(|columns| RecordBatch::try_new(Arc::clone(&self.rows), columns))
             .map_err(|e| Error::internal("cannot build position deletes").with_source(e))
     }
 
@@ -176,6 +185,12 @@ impl PositionDeleteWriter {
         self.finished.push(file);
         Ok(())
     }
+}
+
+/// Rows on their way to the file: a path stands there once for all of its rows.
+fn rows_schema() -> SchemaRef {
+    let path = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    Arc::new(ArrowSchema::new(vec![Field::new("file_path", path, false), Field::new("pos", DataType::Int64, false)]))
 }
 
 struct Open {

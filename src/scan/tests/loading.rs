@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Field, Schema};
 use futures::FutureExt;
 use futures::future::join_all;
 use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::super::footer::ParquetFile;
 use super::super::{DeleteFile, DeleteLoader, FileDeletes, FileScanTask};
@@ -23,6 +23,10 @@ const B: &str = "memory:/t/data/b.parquet";
 
 /// A Parquet file of the given columns: name, field id, values.
 pub(super) fn parquet(columns: Vec<(&str, Option<i32>, ArrayRef)>, row_group: usize) -> Vec<u8> {
+    parquet_with(columns, WriterProperties::builder().set_max_row_group_row_count(Some(row_group)).build())
+}
+
+fn parquet_with(columns: Vec<(&str, Option<i32>, ArrayRef)>, properties: WriterProperties) -> Vec<u8> {
     let field = |name: &str, id: Option<i32>, array: &ArrayRef| {
         let id = id.map(|id| (PARQUET_FIELD_ID_META_KEY.to_string(), id.to_string()));
         Field::new(name, array.data_type().clone(), true).with_metadata(id.into_iter().collect())
@@ -30,7 +34,6 @@ pub(super) fn parquet(columns: Vec<(&str, Option<i32>, ArrayRef)>, row_group: us
     let schema = Schema::new(columns.iter().map(|(name, id, array)| field(name, *id, array)).collect::<Vec<_>>());
     let arrays = columns.into_iter().map(|(_, _, array)| array).collect();
     let batch = RecordBatch::try_new(Arc::new(schema), arrays).unwrap();
-    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(row_group)).build();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.into_inner().unwrap()
@@ -104,6 +107,38 @@ async fn position_delete_files_are_united_by_path() {
     error(&loader, &task("other", 10, &[&two]), ErrorKind::Internal, &["other"]).await;
 }
 
+/// Dictionaries of several row groups, one that is given up on the way, none, newer encodings, bytes that are not said to be
+/// text; more rows than a batch, and not sorted by path.
+#[tokio::test]
+async fn paths_are_told_apart_however_they_are_encoded() {
+    let fixture = Fixture::new();
+    let path = |i: i64| match i / 7 % 3 {
+        0 => A.to_owned(),
+        1 => B.to_owned(),
+        _ => format!("memory:/t/data/{i}.parquet"),
+    };
+    let rows: Vec<(String, i64)> = (0..40_000).map(|i| (path(i), i)).collect();
+    let rows: Vec<(&str, i64)> = rows.iter().map(|(path, pos)| (path.as_str(), *pos)).collect();
+    let want = |path: &str| rows.iter().filter(|(p, _)| *p == path).map(|(_, pos)| *pos as u64).collect::<Vec<_>>();
+    let binary: ArrayRef = Arc::new(BinaryArray::from_iter_values(rows.iter().map(|(path, _)| path)));
+    let plain = || WriterProperties::builder().set_dictionary_enabled(false);
+    let forms = [
+        ("dictionary", paths(&rows), WriterProperties::builder().set_max_row_group_row_count(Some(9_000))),
+        ("spilled", paths(&rows), WriterProperties::builder().set_dictionary_page_size_limit(20_000)),
+        ("plain", paths(&rows), plain()),
+        ("delta", paths(&rows), plain().set_writer_version(WriterVersion::PARQUET_2_0)),
+        ("binary", binary, WriterProperties::builder()),
+    ];
+    for (form, paths, properties) in forms {
+        let columns = vec![("file_path", Some(2_147_483_546), paths), ("pos", Some(2_147_483_545), positions(&rows))];
+        let deletes = store(&fixture, form, parquet_with(columns, properties.build())).await;
+        let loader = fixture.loader();
+        for path in [A, B] {
+            assert_eq!(deleted(&loader, &task(path, 50_000, &[&deletes])).await, want(path), "{form} {path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn positions_past_the_end_of_the_file_are_left_out() {
     let fixture = Fixture::new();
@@ -147,6 +182,8 @@ async fn broken_position_delete_files_are_errors_that_name_them() {
     let nulls: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
     let two = [(A, 1), (A, 2)];
     let null = parquet(vec![("file_path", None, paths(&two)), ("pos", None, nulls)], 10);
+    let no_path: ArrayRef = Arc::new(StringArray::from(vec![Some(A), None]));
+    let no_path = parquet(vec![("file_path", None, no_path), ("pos", None, positions(&two))], 10);
     let text = parquet(vec![("file_path", None, paths(&two)), ("pos", None, paths(&two))], 10);
     let cut = {
         let bytes = delete_rows(&two);
@@ -154,6 +191,7 @@ async fn broken_position_delete_files_are_errors_that_name_them() {
     };
     let cases: Vec<(&str, Vec<u8>, &[&str])> = vec![
         ("null", null, &["null in column pos"]),
+        ("no-path", no_path, &["null in column file_path"]),
         ("negative", delete_rows(&[(A, -1)]), &["negative position"]),
         ("text", text, &["pos"]),
         ("cut", cut, &[]),

@@ -68,6 +68,8 @@ async fn partition_granularity_is_one_file_a_partition() {
         let sorted = arrow::compute::lexsort_to_indices(&[pairs, positions], None).unwrap();
         assert!(sorted.values().iter().enumerate().all(|(i, v)| i as u32 == *v), "sorted by path, then position");
         let footer = ParquetFile::new(&test.table.io, file).footer().await.unwrap();
+        let dictionaries = footer.row_group(0).columns().iter().map(|c| c.dictionary_page_offset().is_some());
+        assert_eq!(dictionaries.collect::<Vec<_>>(), [true, false], "paths repeat, positions do not");
         let pairs = footer.file_metadata().key_value_metadata().unwrap().clone();
         assert_eq!((pairs[0].key.as_str(), pairs[0].value.as_deref()), ("delete-type", Some("position")));
         for (path, vector) in targets(k) {
