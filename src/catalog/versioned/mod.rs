@@ -94,13 +94,15 @@ impl VersionedTable {
 
     /// The current version.
     pub(super) async fn find_current(&self) -> Result<Option<Version>> {
-        if let Some(hint) = self.read_hint().await
-            && let Some(mut current) = self.probe(hint).await?
-        {
-            for _ in 0..MAX_PROBES {
-                match self.probe(current.number.saturating_add(1)).await? {
-                    Some(next) => current = next,
-                    None => return Ok(Some(current)),
+        if let Some(hint) = self.read_hint().await {
+            // Nearly always the hint is right: that takes one round trip.
+            let (hinted, mut next) =
+                futures::future::try_join(self.probe(hint), self.probe(hint.saturating_add(1))).await?;
+            if let Some(mut current) = hinted {
+                for _ in 0..MAX_PROBES {
+                    let Some(found) = next else { return Ok(Some(current)) };
+                    next = self.probe(found.number.saturating_add(1)).await?;
+                    current = found;
                 }
             }
         }
