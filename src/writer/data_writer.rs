@@ -286,13 +286,15 @@ impl Opened<'_> {
 /// The layout of a table's data files, with the lineage columns if asked for.
 fn data_layout(table: &Table, schema: &Schema, lineage: bool) -> Result<FileLayout> {
     let properties = table.properties()?;
-    let mut fields = schema.fields.fields.clone();
+    let (mut fields, mut parquet) = (schema.fields.fields.clone(), properties.parquet.clone());
     if lineage {
         fields.extend(lineage_fields());
+        // No two rows have the same id: a dictionary of them would be hashed for nothing.
+        parquet.dict_encoding_enabled.entry(ROW_ID.to_owned()).or_insert(false);
     }
     let key_values = vec![KeyValue::new("iceberg.schema".to_owned(), schema.to_json().to_string())];
     let modes = |leaves: &[_]| leaf_modes(&properties.metrics, schema, &table.metadata, leaves);
-    FileLayout::new(fields, &properties.parquet, modes, key_values)
+    FileLayout::new(fields, &parquet, modes, key_values)
 }
 
 /// The two lineage columns, both optional.
