@@ -12,6 +12,9 @@ use crate::{Error, Result};
 /// Arrow field metadata key that holds the Iceberg field id in decimal; what Arrow's Parquet writer stores as `field_id`.
 pub const FIELD_ID_KEY: &str = "PARQUET:field_id";
 
+/// Fields of an unshredded variant: the names in its objects, and the value.
+pub(crate) const VARIANT_PARTS: [&str; 2] = ["metadata", "value"];
+
 /// Time zone of every `timestamptz` column.
 pub(crate) const UTC: &str = "UTC";
 
@@ -20,10 +23,11 @@ pub(crate) const UTC: &str = "UTC";
 ///
 /// `int` is Int32, `decimal` Decimal128, `date` Date32, `time` Time64(µs), timestamps in µs or ns with zone `UTC` for the
 /// zoned ones, `uuid` FixedSizeBinary(16), `fixed[n]` FixedSizeBinary(n), `unknown` Null, geometry and geography Binary
-/// (WKB). List elements are named `element`; map entries `key_value`, with fields `key` and `value`.
+/// (WKB), `variant` a struct of its Binary `metadata` and `value`, as it is stored unshredded. List elements are named
+/// `element`; map entries `key_value`, with fields `key` and `value`.
 ///
 /// # Errors
-/// `Unsupported` for a `variant` column, `DataInvalid` for a decimal or fixed outside Arrow's range.
+/// `DataInvalid` for a decimal or fixed outside Arrow's range.
 pub fn arrow_schema(schema: &Schema) -> Result<SchemaRef> {
     let fields = schema.fields.fields.iter().map(|f| arrow_field(f)).collect::<Result<Fields>>()?;
     Ok(Arc::new(ArrowSchema::new(fields)))
@@ -62,7 +66,11 @@ pub fn arrow_type(field_type: &Type) -> Result<DataType> {
             let entries = DataType::Struct(Fields::from(vec![key, value]));
             Ok(DataType::Map(Arc::new(Field::new("key_value", entries, false)), false))
         }
-        Type::Variant => Err(Error::unsupported("columns of type variant cannot be read or written yet")),
+        // The parts have no ids of their own.
+        Type::Variant => Ok(DataType::Struct(Fields::from(vec![
+            Field::new(VARIANT_PARTS[0], DataType::Binary, false),
+            Field::new(VARIANT_PARTS[1], DataType::Binary, true),
+        ]))),
     }
 }
 

@@ -256,7 +256,7 @@ fn decimals(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
         // Leading bytes beyond sixteen may only repeat the sign.
         let (lead, rest) = bytes.split_at(bytes.len().saturating_sub(16));
         if lead.iter().any(|b| *b != fill)
-            || lead.len() > 0 && rest.first().is_some_and(|b| (b & 0x80 != 0) != negative)
+            || !lead.is_empty() && rest.first().is_some_and(|b| (b & 0x80 != 0) != negative)
         {
             return Err(Error::data_invalid("Avro rows hold a decimal of more than 38 digits"));
         }

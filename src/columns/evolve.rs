@@ -142,6 +142,7 @@ impl FileColumns {
                 }
                 cast_primitive(&array, wanted).map_err(|e| mismatch().with_source(e))
             }
+            (Type::Variant, ..) => Err(Error::unsupported("columns of type variant cannot be written yet")),
             _ => Err(mismatch()),
         }
     }

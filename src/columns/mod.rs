@@ -10,6 +10,7 @@ mod evolve;
 mod primitive;
 
 pub(crate) use arrow_to::UTC;
+pub(crate) use arrow_to::VARIANT_PARTS;
 pub use arrow_to::{FIELD_ID_KEY, arrow_field, arrow_schema, arrow_type};
 pub(crate) use avro::AvroFile;
 pub(crate) use evolve::FileColumns;

@@ -324,3 +324,63 @@ async fn a_wrong_record_count_is_an_error_once_rows_are_deleted() {
     let e = error(&lake.session(|_| {}), "SELECT a FROM t").await;
     assert!(e.contains("11") && e.contains("10"), "{e}");
 }
+
+#[tokio::test]
+async fn variants_are_read_as_they_are_stored_and_shredded_ones_refused_by_column() {
+    let lake = Lake::new().await;
+    lake.create("t", vec![column(1, "id", PrimitiveType::Long), NestedField::new(2, "v", false, Type::Variant)]).await;
+    let ids = |from: i64| Arc::new(Int64Array::from_iter_values(from..from + 3)) as ArrayRef;
+    let metadata: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"\x01\x00\x00"; 3]));
+    let value: ArrayRef = Arc::new(BinaryArray::from_opt_vec(vec![Some(b"\x0c\x07"), Some(b"\x00"), None]));
+    let part = |name: &str, nullable: bool| Arc::new(Field::new(name, DataType::Binary, nullable));
+    let parts = Fields::from(vec![part("metadata", false), part("value", true)]);
+    let nulls = Some(vec![true, true, false].into());
+    let plain = StructArray::new(parts.clone(), vec![Arc::clone(&metadata), Arc::clone(&value)], nulls.clone());
+    let rows = |from: i64, variants: StructArray| {
+        let field = with_id(2, "v", variants.data_type().clone());
+        batch(vec![(with_id(1, "id", DataType::Int64), ids(from)), (field, Arc::new(variants) as _)])
+    };
+    lake.append_parquet("t", &rows(0, plain), WriterProperties::default()).await;
+    for setting in settings() {
+        let ctx = lake.session(|o| setting.apply(o));
+        let sql = "SELECT id, v['metadata'], v['value'] FROM t";
+        assert_eq!(query(&ctx, sql).await, ["0|010000|0c07", "1|010000|00", "2||"]);
+        assert_eq!(query(&ctx, "SELECT id FROM t WHERE v IS NULL").await, ["2"]);
+        assert_eq!(query(&ctx, "SELECT id FROM t WHERE v['value'] = X'00'").await, ["1"]);
+    }
+
+    let typed: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let parts: Vec<_> =
+        parts.iter().cloned().chain([Arc::new(Field::new("typed_value", DataType::Int64, true))]).collect();
+    let shredded = StructArray::new(parts.into(), vec![metadata, value, typed], nulls);
+    lake.append_parquet("t", &rows(3, shredded), WriterProperties::default()).await;
+    let ctx = lake.session(|_| {});
+    assert_eq!(query(&ctx, "SELECT count(id) FROM t WHERE id > 1").await, ["4"]);
+    let error = error(&ctx, "SELECT v FROM t").await;
+    for part in ["column v", "shredded variant", "typed_value", ".parquet"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn geometries_are_read_as_bytes_and_unknown_columns_as_nulls() {
+    let lake = Lake::new().await;
+    let columns = vec![
+        column(1, "id", PrimitiveType::Long),
+        column(2, "g", PrimitiveType::Geometry(None)),
+        column(3, "u", PrimitiveType::Unknown),
+    ];
+    lake.create("t", columns).await;
+    let rows = batch(vec![
+        (with_id(1, "id", DataType::Int64), Arc::new(Int64Array::from(vec![0, 1])) as _),
+        (with_id(2, "g", DataType::Binary), Arc::new(BinaryArray::from_opt_vec(vec![Some(b"\x01\x02"), None])) as _),
+    ]);
+    lake.append_parquet("t", &rows, WriterProperties::default()).await;
+    for setting in settings() {
+        let ctx = lake.session(|o| setting.apply(o));
+        assert_eq!(query(&ctx, "SELECT * FROM t").await, ["0|0102|", "1||"]);
+        assert_eq!(query(&ctx, "SELECT id FROM t WHERE g = X'0102'").await, ["0"]);
+        assert_eq!(query(&ctx, "SELECT id FROM t WHERE u IS NULL AND g IS NULL").await, ["1"]);
+        assert_eq!(query(&ctx, "SELECT count(u), count(*) FROM t WHERE u IS NOT NULL").await, ["0|0"]);
+    }
+}

@@ -17,6 +17,7 @@ use datafusion::physical_plan::PhysicalExpr;
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use crate::Error;
+use crate::columns::VARIANT_PARTS;
 
 /// The field id of an Arrow field, from its metadata.
 pub(crate) fn field_id(field: &Field) -> Option<i32> {
@@ -89,6 +90,21 @@ impl Shape {
             ))
         };
         match (from.data_type(), to.data_type()) {
+            (DataType::Struct(parts), DataType::Struct(wanted)) if is_variant(wanted) => {
+                if let Some(other) = parts.iter().find(|f| !VARIANT_PARTS.contains(&f.name().as_str())) {
+                    return Err(Error::unsupported(format!(
+                        "reading column {}, a shredded variant with the field {}",
+                        to.name(),
+                        other.name()
+                    )));
+                }
+                let part = |wanted: &FieldRef| {
+                    let (i, part) =
+                        parts.iter().enumerate().find(|(_, f)| f.name() == wanted.name()).ok_or_else(mismatch)?;
+                    Ok(Source::Child(i, Self::between(part, wanted, defaults, relabel)?))
+                };
+                Ok(Self::Struct(wanted.iter().map(part).collect::<crate::Result<_>>()?))
+            }
             (DataType::Struct(from_children), DataType::Struct(to_children)) => {
                 let sources: Vec<Source> = to_children
                     .iter()
@@ -207,6 +223,12 @@ impl Source {
             Self::Constant(value) => value.to_array_of_size(from.len()),
         }
     }
+}
+
+/// Whether a column of the table with these children is a variant, the only type whose children have no ids.
+fn is_variant(children: &Fields) -> bool {
+    let names = children.iter().map(|f| f.name().as_str());
+    names.eq(VARIANT_PARTS) && children.iter().all(|f| field_id(f).is_none())
 }
 
 /// What a field of the table that a file lacks reads as.
