@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
 
 use super::budget::{MemoryBudget, Unlimited};
 use super::equality::{EqualityDeletes, Source};
@@ -32,6 +33,17 @@ pub struct DeleteLoader {
     vectors: Loads<(Arc<str>, u64), Arc<DeletionVector>>,
     files: Loads<Arc<str>, Arc<PositionsByPath>>,
     equality: Arc<EqualityDeletes>,
+    read: Arc<FilesRead>,
+}
+
+/// Which delete files were read, and vectors by their offset.
+#[derive(Debug, Default)]
+pub(crate) struct FilesRead(Mutex<HashSet<(Arc<str>, u64)>>);
+
+impl FilesRead {
+    pub(crate) fn add(&self, file: &DataFile) {
+        self.0.lock().insert((Arc::clone(&file.file_path), file.content_offset.unwrap_or(0)));
+    }
 }
 
 impl DeleteLoader {
@@ -42,10 +54,12 @@ impl DeleteLoader {
 
     /// A loader for any data file of the table, whose keys of equality deletes must fit in `budget`.
     pub fn with_budget(table: &Table, budget: Arc<dyn MemoryBudget>) -> Self {
+        let read = Arc::<FilesRead>::default();
         let source = Source {
             io: table.io.clone(),
             metadata: Arc::clone(&table.metadata),
             table: table.ident.to_string().into(),
+            read: Arc::clone(&read),
         };
         Self {
             io: table.io.clone(),
@@ -53,7 +67,13 @@ impl DeleteLoader {
             vectors: Loads::new(),
             files: Loads::new(),
             equality: Arc::new(EqualityDeletes::new(source, budget)),
+            read,
         }
+    }
+
+    /// How many delete files were read up to now, a vector counting as one.
+    pub fn files_read(&self) -> usize {
+        self.read.0.lock().len()
     }
 
     /// The same loader for the data files of `tasks` alone: of a delete file over many data files it keeps only what they
@@ -128,6 +148,7 @@ impl DeleteLoader {
         let file = &delete.file;
         let start = || {
             let (io, file) = (self.io.clone(), Arc::clone(file));
+            self.read.add(&file);
             async move { Ok(Arc::new(read_vector(&io, &file).await?)) }
         };
         self.vectors.get((Arc::clone(&file.file_path), file.content_offset.unwrap_or(0)), start).await
@@ -145,6 +166,7 @@ impl DeleteLoader {
     async fn file(&self, file: &Arc<DataFile>) -> Result<Arc<PositionsByPath>> {
         let start = || {
             let (io, file, wanted) = (self.io.clone(), Arc::clone(file), self.wanted.clone());
+            self.read.add(&file);
             async move { Ok(Arc::new(read_position_deletes(&io, &file, wanted.as_deref()).await?)) }
         };
         self.files.get(Arc::clone(&file.file_path), start).await

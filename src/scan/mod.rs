@@ -28,7 +28,7 @@ pub(crate) use manifests::{CONCURRENCY, entries_of, manifests_of};
 pub use plan::{live_files, plan_scan};
 pub(crate) use spawn::spawned;
 pub use task::{DeleteFile, DeleteList, FileDeletes, FileScanTask, ScanPlan, ScanPlanMetrics, position_delete_target};
-pub(crate) use task::{FILE_PATH_ID, POS_ID};
+pub(crate) use task::{FILE_PATH_ID, POS_ID, delete_files_of};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! Invariant: a [`FileDeletes`] holds a deletion vector or position delete files, never both; planning memory is
 //! proportional to data files plus delete files, because tasks share their delete lists.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -207,6 +208,20 @@ impl FileScanTask {
         }
         Ok(())
     }
+}
+
+/// How many delete files apply to some of these tasks, a vector counting as one.
+pub(crate) fn delete_files_of<'a>(tasks: impl IntoIterator<Item = &'a FileScanTask>) -> u64 {
+    let mut vectors = 0;
+    // By address of the shared lists.
+    let mut files: HashMap<*const Arc<DeleteFile>, RoaringBitmap> = HashMap::new();
+    for task in tasks {
+        vectors += u64::from(task.deletes.vector.is_some());
+        for (list, held) in task.deletes.positions.shares().chain(task.deletes.equality.shares()) {
+            *files.entry(list.as_ptr()).or_default() |= held;
+        }
+    }
+    vectors + files.values().map(RoaringBitmap::len).sum::<u64>()
 }
 
 /// The files of one scan.

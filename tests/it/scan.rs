@@ -146,6 +146,62 @@ async fn a_whole_file_deleted_is_not_opened() {
     assert_eq!(lake.store.count_where(|_, path| path.ends_with(".parquet")), 0);
 }
 
+/// Runs a query and gives the metrics of its scan of a table with so many files: total, pruned and read, of data files and
+/// of delete files.
+async fn file_metrics(ctx: &SessionContext, sql: &str, data_files: usize) -> [[usize; 3]; 2] {
+    let plan = plan(ctx, sql).await;
+    collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+    let mut found = None;
+    plan.apply(|node| {
+        if IcebergScan::of(node.as_ref()).is_some() {
+            let metrics = node.metrics().unwrap();
+            let value = |of: &str, what: &str| metrics.sum_by_name(&format!("{of}_files_{what}")).unwrap().as_usize();
+            let all = ["data", "delete"].map(|of| ["total", "pruned", "read"].map(|what| value(of, what)));
+            if all[0][0] == data_files {
+                found = Some(all);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .unwrap();
+    found.expect("the scan")
+}
+
+#[tokio::test]
+async fn explain_analyze_counts_data_files_and_delete_files() {
+    let lake = three_files().await;
+    lake.delete("t", |_| vec![1, 2]).await;
+    for partitions in [1, 4] {
+        let ctx = lake.session(|o| {
+            o.execution.target_partitions = partitions;
+            o.optimizer.repartition_file_min_size = 1;
+        });
+        assert_eq!(file_metrics(&ctx, "SELECT * FROM t", 3).await, [[3, 0, 3], [3, 0, 3]]);
+        assert_eq!(file_metrics(&ctx, "SELECT * FROM t WHERE id >= 150", 3).await, [[3, 1, 2], [3, 1, 2]]);
+        assert_eq!(file_metrics(&ctx, "SELECT * FROM t WHERE id < 0", 3).await, [[3, 3, 0], [3, 3, 0]]);
+    }
+    let text = explain(&lake.session(|_| {}), "ANALYZE SELECT * FROM t WHERE id >= 150").await;
+    for part in ["data_files_total=3", "data_files_pruned=1", "data_files_read=2", "delete_files_read=2"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+/// Files that a join's or a TopK's filter leaves out cost neither the file nor its deletes, and no row is lost with them.
+#[tokio::test]
+async fn filters_of_joins_and_top_k_leave_out_files_and_their_deletes() {
+    let lake = three_files().await;
+    lake.delete("t", |_| vec![0, 50]).await;
+    lake.create("keys", vec![column(1, "k", LONG)]).await;
+    lake.append("keys", &[rows(&[("k", LONG, Arc::new(Int64Array::from(vec![250, 251])))])]).await;
+    let ctx = lake.session(|o| o.execution.target_partitions = 1);
+    let join = "SELECT id FROM keys JOIN t ON k = id";
+    assert_eq!(query(&ctx, join).await, ["251"]);
+    assert_eq!(file_metrics(&ctx, join, 3).await, [[3, 2, 1], [3, 0, 1]]);
+    let top = "SELECT id FROM t ORDER BY id LIMIT 2";
+    assert_eq!(query(&ctx, top).await, ["1", "2"]);
+    assert_eq!(file_metrics(&ctx, top, 3).await, [[3, 2, 1], [3, 0, 1]]);
+}
+
 #[tokio::test]
 async fn scans_can_be_narrowed_to_some_files() {
     let lake = three_files().await;

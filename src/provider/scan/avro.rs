@@ -16,6 +16,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileSource;
+use datafusion::datasource::table_schema::TableSchema;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_adapter::{PhysicalExprAdapterFactory, replace_columns_with_literals};
@@ -67,6 +68,12 @@ impl AvroMorsel {
     }
 }
 
+/// The columns with one value in all of a file, by name.
+pub(crate) fn constants_of(schema: &TableSchema, file: &PartitionedFile) -> HashMap<String, ScalarValue> {
+    let fields = schema.table_partition_cols().iter().zip(&file.partition_values);
+    fields.map(|(field, value)| (field.name().clone(), value.clone())).collect()
+}
+
 impl Plan {
     fn new(
         file: &AvroFile,
@@ -75,19 +82,14 @@ impl Plan {
         adapter: &dyn PhysicalExprAdapterFactory,
     ) -> Result<Self> {
         let table_schema = source.table_schema();
-        let constant_fields = table_schema.table_partition_cols();
-        let is_constant = |f: &FieldRef| constant_fields.iter().any(|c| c.name() == f.name());
+        let constants = constants_of(table_schema, partitioned);
+        let is_constant = |f: &FieldRef| constants.contains_key(f.name());
         let logical: Vec<FieldRef> =
             table_schema.table_schema().fields().iter().filter(|f| !is_constant(f)).cloned().collect();
         let made = logical.iter().filter(|f| f.try_extension_type::<RowNumber>().is_ok());
         let physical: Vec<FieldRef> = file.schema().fields().iter().chain(made).cloned().collect();
         let physical = Arc::new(Schema::new(physical));
         let adapter = adapter.create(Arc::new(Schema::new(logical)), Arc::clone(&physical))?;
-        let constants: HashMap<String, ScalarValue> = constant_fields
-            .iter()
-            .zip(&partitioned.partition_values)
-            .map(|(field, value)| (field.name().clone(), value.clone()))
-            .collect();
         let rewrite = |expr: &Arc<dyn PhysicalExpr>| {
             adapter.rewrite(replace_columns_with_literals(Arc::clone(expr), &constants)?)
         };

@@ -11,6 +11,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path;
 
 use super::ScanContext;
+use super::metrics::FileState;
 use super::statistics::{file_statistics, known_deleted};
 use crate::provider::scalar::to_scalar;
 use crate::scan::FileScanTask;
@@ -20,9 +21,11 @@ use crate::spec::{PartitionSpec, Schema, Transform};
 #[derive(Debug)]
 pub(crate) struct ScanFile {
     pub(crate) task: Arc<FileScanTask>,
+    pub(crate) state: FileState,
 }
 
-/// Statistics of single files serve dynamic filters; past this many values they would cost more memory than they save.
+/// Statistics of single files put files in a good order for TopK; past this many values they would cost more memory than they
+/// save.
 const MAX_FILE_STATISTICS: usize = 1 << 20;
 
 impl ScanContext {
@@ -56,7 +59,7 @@ impl ScanContext {
             statistics.column_statistics.resize(columns, ColumnStatistics::new_unknown());
             partitioned.statistics = Some(Arc::new(statistics));
         }
-        Ok(partitioned.with_extension(ScanFile { task: Arc::clone(task) }))
+        Ok(partitioned.with_extension(ScanFile { task: Arc::clone(task), state: FileState::default() }))
     }
 
     /// Where the file lies in its store, for display; reading goes by the recorded location.

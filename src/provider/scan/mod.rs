@@ -6,6 +6,8 @@
 mod adapter;
 mod avro;
 mod file;
+mod late_filter;
+mod metrics;
 mod morsel;
 mod reader;
 mod reshape;
@@ -32,6 +34,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use uuid::Uuid;
 
 use self::adapter::TableColumns;
+use self::metrics::ScanMetrics;
 use self::reader::FileIoReaderFactory;
 use self::reshape::{field_id, without_nested_ids};
 use self::row_address::RowAddress;
@@ -78,6 +81,7 @@ pub(crate) struct ScanContext {
     pub(crate) columns: Arc<TableColumns>,
     pub(crate) deletes: Arc<DeleteLoader>,
     pub(crate) metrics: ScanPlanMetrics,
+    pub(crate) files: ScanMetrics,
 }
 
 /// The columns that a scan of a table offers.
@@ -166,6 +170,9 @@ pub(crate) fn scan_plan(
         .transpose()
         .map_err(|e| e.with_context("property", NAME_MAPPING).with_context("table", &*name))?;
     let tasks: Arc<[Arc<FileScanTask>]> = plan.tasks.into_iter().map(Arc::new).collect();
+    let mut parquet = ParquetSource::new(columns.table_schema.clone())
+        .with_table_parquet_options(parquet_options(options))
+        .with_parquet_file_reader_factory(Arc::new(FileIoReaderFactory { io: table.io.clone() }));
     let context = Arc::new(ScanContext {
         table: table.clone(),
         snapshot_id: plan.snapshot_id,
@@ -180,11 +187,9 @@ pub(crate) fn scan_plan(
         }),
         deletes: Arc::new(DeleteLoader::with_budget(table, budget).for_tasks(tasks.iter().map(Arc::as_ref))?),
         metrics: plan.metrics,
+        files: ScanMetrics::new(parquet.metrics(), &plan.metrics, tasks.iter().map(Arc::as_ref)),
     });
 
-    let mut parquet = ParquetSource::new(columns.table_schema.clone())
-        .with_table_parquet_options(parquet_options(options))
-        .with_parquet_file_reader_factory(Arc::new(FileIoReaderFactory { io: table.io.clone() }));
     let conjuncts = request.filters.iter().flat_map(split_conjunction).map(Arc::clone);
     if let Some(predicate) = safe_conjunction(conjuncts, &columns.table_schema) {
         parquet = parquet.with_predicate(predicate);

@@ -17,8 +17,10 @@ use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::ScanContext;
 use super::adapter::{FieldIdAdapterFactory, FileLineage};
-use super::avro::{AvroMorsel, OneMorsel};
+use super::avro::{AvroMorsel, OneMorsel, constants_of};
 use super::file::ScanFile;
+use super::late_filter::LateFilter;
+use super::metrics::FileState;
 use crate::Error;
 use crate::columns::AvroFile;
 use crate::provider::error::from_datafusion;
@@ -39,6 +41,7 @@ struct Opener {
     config: FileScanConfig,
     partition: usize,
     batch_rows: usize,
+    late_filter: Option<LateFilter>,
 }
 
 impl ScanMorselizer {
@@ -55,7 +58,9 @@ impl ScanMorselizer {
             .with_preserve_order(config.preserve_order)
             .with_batch_size(config.batch_size)
             .build();
-        Self { opener: Arc::new(Opener { inner, context, store, config: without_files, partition, batch_rows }) }
+        let late_filter = LateFilter::of(inner.as_ref(), &context.schema);
+        let config = without_files;
+        Self { opener: Arc::new(Opener { inner, context, store, config, partition, batch_rows, late_filter }) }
     }
 }
 
@@ -70,15 +75,8 @@ impl Morselizer for ScanMorselizer {
         let Some(scan_file) = file.extension::<ScanFile>() else {
             return internal_err!("file {} of the scan has no task", file.path());
         };
-        let task = Arc::clone(&scan_file.task);
-        let opener = Arc::clone(&self.opener);
-        if task.data_file.file_format == FileFormat::Avro {
-            return Ok(Box::new(AvroPlanner { opener, file, task }));
-        }
-        if task.deletes.is_empty() {
-            return opener.open(file, &task);
-        }
-        Ok(Box::new(DeletesFirst { opener, file, task }))
+        let (task, state) = (Arc::clone(&scan_file.task), scan_file.state.clone());
+        Ok(Box::new(ChooseFirst { opener: Arc::clone(&self.opener), file, task, state }))
     }
 }
 
@@ -95,6 +93,13 @@ impl Opener {
         }
     }
 
+    async fn deleted(&self, task: &FileScanTask) -> Result<Option<Arc<DeletionVector>>> {
+        let deletes = &self.context.deletes;
+        let deleted = deletes.deleted_positions(task).await?;
+        self.context.files.delete_files_read(deletes.files_read());
+        Ok(deleted)
+    }
+
     fn open(&self, file: PartitionedFile, task: &FileScanTask) -> Result<Box<dyn MorselPlanner>> {
         let adapter = Arc::new(self.adapter(task));
         let config = FileScanConfigBuilder::from(self.config.clone()).with_expr_adapter(Some(adapter)).build();
@@ -104,11 +109,47 @@ impl Opener {
     }
 }
 
+/// Leaves the file out if a filter that came up meanwhile allows it, before anything is read for it.
+struct ChooseFirst {
+    opener: Arc<Opener>,
+    file: PartitionedFile,
+    task: Arc<FileScanTask>,
+    state: FileState,
+}
+
+impl fmt::Debug for ChooseFirst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChooseFirst").field("file", &self.task.data_file.file_path).finish_non_exhaustive()
+    }
+}
+
+impl MorselPlanner for ChooseFirst {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let Self { opener, file, task, state } = *self;
+        if let Some(filter) = &opener.late_filter
+            && filter.leaves_out(&task.data_file, &constants_of(opener.inner.table_schema(), &file))?
+        {
+            opener.context.files.pruned(&state);
+            return Ok(None);
+        }
+        let planner: Box<dyn MorselPlanner> = if task.data_file.file_format == FileFormat::Avro {
+            Box::new(AvroPlanner { opener, file, task, state })
+        } else if task.deletes.is_empty() {
+            opener.context.files.read(&state);
+            opener.open(file, &task)?
+        } else {
+            Box::new(DeletesFirst { opener, file, task, state })
+        };
+        planner.plan()
+    }
+}
+
 /// Loads the positions deleted before the file is opened.
 struct DeletesFirst {
     opener: Arc<Opener>,
     file: PartitionedFile,
     task: Arc<FileScanTask>,
+    state: FileState,
 }
 
 impl fmt::Debug for DeletesFirst {
@@ -120,8 +161,8 @@ impl fmt::Debug for DeletesFirst {
 impl MorselPlanner for DeletesFirst {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         Ok(Some(MorselPlan::new().with_pending_planner(async move {
-            let Self { opener, mut file, task } = *self;
-            let deleted = opener.context.deletes.deleted_positions(&task).await?;
+            let Self { opener, mut file, task, state } = *self;
+            let deleted = opener.deleted(&task).await?;
             if let Some(deleted) = deleted {
                 let rows = task.data_file.record_count;
                 let selection =
@@ -131,6 +172,7 @@ impl MorselPlanner for DeletesFirst {
                 }
                 file = file.with_extension(ParquetRowSelection::new(selection));
             }
+            opener.context.files.read(&state);
             opener.open(file, &task)
         })))
     }
@@ -141,6 +183,7 @@ struct AvroPlanner {
     opener: Arc<Opener>,
     file: PartitionedFile,
     task: Arc<FileScanTask>,
+    state: FileState,
 }
 
 impl fmt::Debug for AvroPlanner {
@@ -156,8 +199,9 @@ impl MorselPlanner for AvroPlanner {
             return Ok(None);
         }
         Ok(Some(MorselPlan::new().with_pending_planner(async move {
-            let Self { opener, file, task } = *self;
-            let deleted = opener.context.deletes.deleted_positions(&task).await?;
+            let Self { opener, file, task, state } = *self;
+            let deleted = opener.deleted(&task).await?;
+            opener.context.files.read(&state);
             let location = Arc::clone(&task.data_file.file_path);
             let bytes = opener.context.table.io.read(&location).await?;
             let avro = AvroFile::open(bytes).map_err(|e| e.with_context("file", &*location))?;

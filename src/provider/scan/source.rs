@@ -29,7 +29,7 @@ use object_store::ObjectStore;
 use super::ScanContext;
 use super::morsel::ScanMorselizer;
 use super::reshape::field_id;
-use crate::scan::FileScanTask;
+use crate::scan::{FileScanTask, delete_files_of};
 use crate::writer::{LAST_UPDATED_SEQUENCE_NUMBER_FIELD_ID, ROW_ID_FIELD_ID};
 
 /// Rows of a batch, unless the session says.
@@ -205,7 +205,7 @@ impl FileSource for IcebergSource {
                 }
                 write!(f, ", files={} of {}", self.tasks.len(), metrics.data_files_total)?;
                 write!(f, ", pruned={}", metrics.data_files_pruned)?;
-                let deletes = metrics.delete_files_total.saturating_sub(metrics.delete_files_pruned);
+                let deletes = delete_files_of(self.tasks.iter().map(Arc::as_ref));
                 write!(f, ", delete_files={deletes} of {}", metrics.delete_files_total)?;
             }
         }

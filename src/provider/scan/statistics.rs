@@ -29,7 +29,8 @@ pub(crate) fn known_deleted(task: &FileScanTask) -> usize {
     task.deletes.vector.as_ref().map_or(0, |v| usize::try_from(v.file.record_count).unwrap_or(usize::MAX))
 }
 
-fn column_statistics(file: &DataFile, field: &NestedField) -> ColumnStatistics {
+/// What is known of one column of a file.
+pub(crate) fn column_statistics(file: &DataFile, field: &NestedField) -> ColumnStatistics {
     let mut statistics = ColumnStatistics::new_unknown();
     let Some(ty) = field.field_type.as_primitive() else {
         return statistics;

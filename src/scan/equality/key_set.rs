@@ -257,6 +257,7 @@ impl KeySet {
         sender: &mpsc::Sender<(Vec<ArrayRef>, i64)>,
     ) -> Result<()> {
         let named = |e: Error| e.with_context("equality delete file", &*delete.file.file_path);
+        source.read.add(&delete.file);
         let targets: Arc<[Target]> = self.targets().collect();
         let file = OpenFile::open(&source.io, &source.metadata, &delete.file, targets).await.map_err(named)?;
         for (index, column) in self.columns.iter().enumerate() {

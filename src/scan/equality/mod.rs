@@ -22,6 +22,7 @@ use roaring::RoaringBitmap;
 use self::key_set::{Built, KeySet};
 use self::key_table::KeyTable;
 use super::budget::MemoryBudget;
+use super::delete_loader::FilesRead;
 use super::file_columns::{OpenFile, Target};
 use super::loads::Loads;
 use super::spawn::spawned;
@@ -55,6 +56,7 @@ pub(crate) struct Source {
     pub(crate) metadata: Arc<TableMetadata>,
     /// The table's name, for messages.
     pub(crate) table: Arc<str>,
+    pub(crate) read: Arc<FilesRead>,
 }
 
 /// The key sets of one scope.
