@@ -111,3 +111,38 @@ async fn copy_on_write_deletes_what_matches() {
         delete_and_compare(name, "SET calve.delete_mode = 'copy-on-write'", condition).await;
     }
 }
+
+/// Files from before a column existed have its initial default in every row: in what is found, in what is left out by
+/// bounds, and in what is deleted.
+#[tokio::test]
+async fn initial_defaults_are_found_and_deleted() {
+    let conditions = [
+        ("n = 42", 5),
+        ("s = 'dflt'", 5),
+        ("dt = DATE '2024-03-01'", 5),
+        ("de = 12.34", 5),
+        ("ok", 5),
+        ("tz = TIMESTAMP '2024-03-01T01:02:03.000004Z'", 5),
+        ("n IS NOT NULL AND n < 50", 5),
+        ("n = 77", 1),
+        ("n IS NULL", 1),
+        ("n <> 42", 1),
+        ("NOT ok", 0),
+        ("s > 'e'", 2),
+        ("n = 42 AND id = 3", 1),
+    ];
+    for (condition, rows) in conditions {
+        for strict in [true, false] {
+            for mode in ["merge-on-read", "copy-on-write"] {
+                let lake = Lake::new().await;
+                lake.copy_golden("evo_default");
+                let found = lake.rows(&format!("SELECT * FROM evo_default WHERE {condition}")).await;
+                assert_eq!(found.len(), rows, "{condition}");
+                if rows > 0 {
+                    let settings = format!("SET calve.delete_mode = '{mode}'; SET calve.strict_pruning = {strict}");
+                    compare(&lake, "evo_default", &settings, condition).await;
+                }
+            }
+        }
+    }
+}

@@ -13,6 +13,7 @@ mod handmade;
 mod lineage;
 mod metadata_tables;
 mod positions;
+mod reading;
 mod scan;
 #[cfg(feature = "cli")]
 mod shell;
