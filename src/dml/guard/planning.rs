@@ -99,6 +99,8 @@ fn guarded(state: SessionState, scans: Scans) -> SessionState {
     options.optimizer.prefer_hash_join = true;
     options.optimizer.enable_piecewise_merge_join = false;
     if scans == Scans::Guarded {
+        // Columns that a condition does not look at are then decoded only where it holds.
+        options.execution.parquet.pushdown_filters = true;
         return SessionStateBuilder::new_from_existing(state).with_config(config).build();
     }
     if scans == Scans::Other {
