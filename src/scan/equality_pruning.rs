@@ -69,15 +69,19 @@ impl KeyRange {
         let nulls = file.null_value_counts.get(id);
         let float = matches!(primitive, PrimitiveType::Float | PrimitiveType::Double);
         let may_have_nan = float && file.nan_value_counts.get(id) != Some(&0);
+        // Java's order of uuids is another than that of their bytes.
+        let ordered = !may_have_nan && *primitive != PrimitiveType::Uuid;
         let bound = |bytes: Option<&Box<[u8]>>| bytes.and_then(|bytes| Literal::from_bytes(primitive, bytes).ok());
         let bounds = match (bound(file.lower_bounds.get(id)), bound(file.upper_bounds.get(id))) {
             // NaN lies outside bounds; inverted bounds say nothing.
-            (Some(lower), Some(upper)) if !may_have_nan && lower.compare(&upper).is_some_and(Ordering::is_le) => {
+            (Some(lower), Some(upper)) if ordered && lower.compare(&upper).is_some_and(Ordering::is_le) => {
                 Some((lower, upper))
             }
             _ => None,
         };
-        Self { may_have_null: nulls != Some(&0), all_null: values.is_some() && values == nulls, bounds }
+        // Where there are bounds there are values, whatever the counts say.
+        let bounded = file.lower_bounds.get(id).is_some() || file.upper_bounds.get(id).is_some();
+        Self { may_have_null: nulls != Some(&0), all_null: values.is_some() && values == nulls && !bounded, bounds }
     }
 
     fn may_equal(&self, other: &Self) -> bool {
@@ -101,5 +105,23 @@ impl KeyRanges {
     /// Whether a row of the data file may equal a key of this delete file.
     pub(crate) fn may_match(&self, data: &Self) -> bool {
         self.0.iter().all(|(id, keys)| data.0.get(id).is_none_or(|values| keys.may_equal(values)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{DataContent, FileFormat, PartitionKey, PartitionTuple};
+
+    /// A file whose bounds are in Java's order, which takes the halves of a uuid as signed, may hold a key that lies outside
+    /// of them by bytes.
+    #[test]
+    fn bounds_of_uuids_leave_no_delete_out() {
+        let key = PartitionKey { spec_id: 0, tuple: PartitionTuple::default() };
+        let mut file = DataFile::new(DataContent::Data, "f", FileFormat::Parquet, key);
+        file.lower_bounds.insert(1, [0; 16].into());
+        file.upper_bounds.insert(1, [1; 16].into());
+        assert!(KeyRange::of(&file, 1, &PrimitiveType::Uuid).bounds.is_none());
+        assert!(KeyRange::of(&file, 1, &PrimitiveType::Binary).bounds.is_some());
     }
 }

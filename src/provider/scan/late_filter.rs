@@ -18,7 +18,7 @@ use datafusion::physical_expr_adapter::replace_columns_with_literals;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
 use super::statistics::column_statistics;
-use crate::spec::{DataFile, Schema};
+use crate::spec::{DataFile, PrimitiveType, Schema};
 
 /// A filter of which a part comes up after files were chosen.
 #[derive(Debug)]
@@ -63,7 +63,28 @@ struct FileBounds<'a> {
 impl FileBounds<'_> {
     fn statistics(&self, column: &Column) -> Option<ColumnStatistics> {
         let field = self.schema.fields.fields.iter().find(|field| field.name == column.name)?;
-        Some(column_statistics(self.file, field))
+        let mut statistics = column_statistics(self.file, field);
+        let nulls = statistics.null_count.get_value().copied();
+        let all_null = nulls.is_some_and(|nulls| nulls as u64 >= self.file.record_count);
+        let bounded = statistics.min_value.get_value().is_some() || statistics.max_value.get_value().is_some();
+        // Counts that contradict each other or the bounds say nothing.
+        if self.file.value_counts.get(field.id) != Some(&self.file.record_count) || all_null && bounded {
+            statistics.null_count = Precision::Absent;
+        }
+        match field.field_type.as_primitive() {
+            // Java's order of uuids is another than that of their bytes.
+            Some(PrimitiveType::Uuid) => {
+                (statistics.min_value, statistics.max_value) = (Precision::Absent, Precision::Absent);
+            }
+            // Bounds may be cut, and prove nothing by meeting.
+            Some(PrimitiveType::String | PrimitiveType::Binary | PrimitiveType::Fixed(_))
+                if statistics.min_value.get_value() == statistics.max_value.get_value() =>
+            {
+                statistics.max_value = Precision::Absent;
+            }
+            _ => {}
+        }
+        Some(statistics)
     }
 
     fn value(&self, column: &Column, of: impl Fn(ColumnStatistics) -> Precision<ScalarValue>) -> Option<ArrayRef> {
@@ -95,5 +116,57 @@ impl PruningStatistics for FileBounds<'_> {
 
     fn contained(&self, _column: &Column, _values: &HashSet<ScalarValue>) -> Option<BooleanArray> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{DataContent, FileFormat, NestedField, PartitionKey, PartitionTuple};
+
+    fn file() -> DataFile {
+        let key = PartitionKey { spec_id: 0, tuple: PartitionTuple::default() };
+        let mut file = DataFile::new(DataContent::Data, "f", FileFormat::Parquet, key);
+        file.record_count = 3;
+        file
+    }
+
+    /// Whether lower bound, upper bound and null count of column 1 are used.
+    fn used(file: &DataFile, ty: PrimitiveType) -> (bool, bool, bool) {
+        let schema = Schema::new(0, vec![NestedField::new(1, "c", false, ty)]);
+        let bounds = FileBounds { file, schema: &schema };
+        let column = Column::from_name("c");
+        assert!(bounds.min_values(&Column::from_name("_file")).is_none());
+        (
+            bounds.min_values(&column).is_some(),
+            bounds.max_values(&column).is_some(),
+            bounds.null_counts(&column).is_some(),
+        )
+    }
+
+    #[test]
+    fn bounds_and_counts_are_used_only_where_they_prove_something() {
+        let mut bounded = file();
+        assert_eq!(used(&bounded, PrimitiveType::String), (false, false, false));
+        bounded.lower_bounds.insert(1, (*b"0123456789abcdef").into());
+        bounded.upper_bounds.insert(1, (*b"0123456789abcdef").into());
+        bounded.null_value_counts.insert(1, 0);
+        assert_eq!(used(&bounded, PrimitiveType::String), (true, false, false));
+        bounded.value_counts.insert(1, 3);
+        assert_eq!(used(&bounded, PrimitiveType::String), (true, false, true));
+        assert_eq!(used(&bounded, PrimitiveType::Uuid), (false, false, true));
+        bounded.upper_bounds.insert(1, (*b"1123456789abcdef").into());
+        assert_eq!(used(&bounded, PrimitiveType::String), (true, true, true));
+        assert_eq!(used(&bounded, PrimitiveType::Uuid), (false, false, true));
+        // All null, yet there are bounds.
+        bounded.null_value_counts.insert(1, 3);
+        assert_eq!(used(&bounded, PrimitiveType::String), (true, true, false));
+        let mut nulls = file();
+        nulls.value_counts.insert(1, 3);
+        nulls.null_value_counts.insert(1, 3);
+        assert_eq!(used(&nulls, PrimitiveType::String), (false, false, true));
+        // Counted over other rows than the file's.
+        nulls.value_counts.insert(1, 4);
+        assert_eq!(used(&nulls, PrimitiveType::String), (false, false, false));
     }
 }

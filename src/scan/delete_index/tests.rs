@@ -274,6 +274,13 @@ fn equality_deletes_are_left_out_only_when_no_key_can_occur() {
         ("all null data, no null key", 1, nulls(), range(Long(6), Long(9)), false),
         ("no null in data, all keys null", 1, range(Long(6), Long(9)), nulls(), false),
         ("all null on both sides", 1, nulls(), nulls(), true),
+        (
+            "all null by the counts, yet with bounds",
+            1,
+            (Some(9), Some(9), None, Some(Long(6)), Some(Long(9))),
+            range(Long(6), Long(9)),
+            true,
+        ),
         ("unknown data", 1, unknown(), range(Long(6), Long(9)), true),
         ("unknown keys", 1, range(Long(6), Long(9)), unknown(), true),
         (
