@@ -1,4 +1,4 @@
-//! After each INSERT and DELETE: the table holds what the same statement makes of a plain copy of its rows.
+//! After each INSERT, UPDATE and DELETE: the table holds what the same statement makes of a plain copy of its rows.
 //!
 //! The copy is an in-memory table `plain.rows.<name>`. A DELETE has to leave the rows of the copy that `WHERE condition`
 //! does not select, which are those that `WHERE (condition) IS NOT TRUE` selects if that can be planned. A condition on
@@ -38,8 +38,10 @@ struct Statement {
 enum Kind {
     Insert,
     Delete,
-    /// UPDATE or MERGE.
-    Change,
+    /// UPDATE.
+    Update,
+    /// MERGE.
+    Merge,
     /// `EXPLAIN` of one of them.
     Explain,
     ExplainAnalyze,
@@ -47,7 +49,10 @@ enum Kind {
 
 /// Whether the statement returns a count.
 pub fn is_dml(sql: &str) -> bool {
-    matches!(Statement::parse(sql), Some(Statement { kind: Kind::Insert | Kind::Delete | Kind::Change, .. }))
+    matches!(
+        Statement::parse(sql),
+        Some(Statement { kind: Kind::Insert | Kind::Delete | Kind::Update | Kind::Merge, .. })
+    )
 }
 
 impl Statement {
@@ -66,9 +71,9 @@ impl Statement {
         let (kind, rest) = if let Some(rest) = strip_word(rest, "INSERT").and_then(|rest| strip_word(rest, "INTO")) {
             (Kind::Insert, rest)
         } else if let Some(rest) = strip_word(rest, "UPDATE") {
-            (Kind::Change, rest)
+            (Kind::Update, rest)
         } else if let Some(rest) = strip_word(rest, "MERGE").and_then(|rest| strip_word(rest, "INTO")) {
-            (Kind::Change, rest)
+            (Kind::Merge, rest)
         } else {
             (Kind::Delete, strip_word(rest, "DELETE").and_then(|rest| strip_word(rest, "FROM"))?)
         };
@@ -78,6 +83,10 @@ impl Statement {
             None => (rest.trim(), None),
         };
         Some(Self { kind: explain.unwrap_or(kind), table: table.to_string(), alias: alias.to_string(), condition })
+    }
+
+    fn select_from(&self, from: &str, name: &str, columns: &str, condition: &str) -> String {
+        format!("SELECT {columns} FROM {from} AS {name} WHERE ({condition})")
     }
 
     /// Text of the condition over `from`, a table that stands in for the target under its name.
@@ -99,6 +108,7 @@ impl Oracle {
         let before = sorted(database.rows(&all).await.ok()?.1);
         let left = match statement.kind {
             Kind::Delete => left(database, &statement, &before).await,
+            Kind::Update => updated(database, &statement, &before).await,
             _ => None,
         };
         Some(Self { sql: sql.to_string(), statement, before, left, snapshots })
@@ -115,8 +125,11 @@ impl Oracle {
             assert_eq!(made, 0, "{sql}: a snapshot was made");
             return;
         }
-        if statement.kind == Kind::Change {
+        if matches!(statement.kind, Kind::Update | Kind::Merge) {
             assert_eq!(made, usize::from(count != Some(0)), "{sql}: snapshots made");
+            if let Some(left) = left {
+                same(&after, &left, &format!("{sql}: rows of the table and of the copy"));
+            }
             return;
         }
         let changed = after != before;
@@ -153,6 +166,75 @@ async fn left(database: &Database, statement: &Statement, before: &Rows) -> Opti
         same(&left, &sorted(complement), &what);
     }
     Some(left)
+}
+
+/// The rows an UPDATE has to leave; `None` for one that the copy cannot be asked about: FROM, DEFAULT, fields of structs, and
+/// hidden columns.
+async fn updated(database: &Database, statement: &Statement, before: &Rows) -> Option<Rows> {
+    let (alias, assignments) =
+        statement.alias.split_at(find_word(&format!(" {}", statement.alias), "SET")?.saturating_sub(1));
+    let assignments = strip_word(assignments.trim_start(), "SET")?;
+    let condition = statement.condition.as_deref().unwrap_or("TRUE");
+    let text = format!("{assignments} {condition}");
+    if find_word(assignments, "FROM").is_some()
+        || ["_pos", "_file", "_spec_id", "DEFAULT"].iter().any(|w| text.contains(w))
+    {
+        return None;
+    }
+    let mut values = BTreeMap::new();
+    for assignment in split_list(assignments) {
+        let (column, value) = assignment.split_once('=')?;
+        let column = column.trim().rsplit('.').next()?.trim_matches('"').to_string();
+        values.insert(column, value.trim().to_string());
+        if assignment.split_once('=')?.0.matches('.').count() > 1 {
+            return None;
+        }
+    }
+    let from = copy(database, &statement.table).await?;
+    let name = match strip_word(alias.trim(), "AS").unwrap_or(alias.trim()) {
+        "" => statement.table.rsplit('.').next().unwrap_or(&statement.table),
+        name => name,
+    };
+    let schema = database.calve.context().table(from.as_str()).await.ok()?;
+    let columns: Vec<String> = schema
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| match values.remove(field.name()) {
+            Some(value) => format!("arrow_cast({value}, '{}') AS \"{}\"", field.data_type(), field.name()),
+            None => format!("{name}.\"{}\"", field.name()),
+        })
+        .collect();
+    if !values.is_empty() {
+        return None;
+    }
+    let changed = statement.select_from(&from, name, &columns.join(", "), condition);
+    let old = statement.select_from(&from, name, &format!("{name}.*"), condition);
+    let (changed, old) = (database.rows(&changed).await.ok()?.1, database.rows(&old).await.ok()?.1);
+    let mut rows = minus(before, &sorted(old)).expect("the rows selected are in the table");
+    rows.extend(changed);
+    Some(sorted(rows))
+}
+
+/// The parts of a list, at commas outside of parentheses and quotes.
+fn split_list(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut quote, mut start) = (Vec::new(), 0, None, 0);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), _) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[') => depth += 1,
+            (None, ')' | ']') => depth -= 1,
+            (None, ',') if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 /// Copies a table into memory and returns the copy's name.
