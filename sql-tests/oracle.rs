@@ -49,10 +49,13 @@ enum Kind {
 
 /// Whether the statement returns a count.
 pub fn is_dml(sql: &str) -> bool {
-    matches!(
-        Statement::parse(sql),
-        Some(Statement { kind: Kind::Insert | Kind::Delete | Kind::Update | Kind::Merge, .. })
-    )
+    let inserts = strip_word(sql.trim(), "INSERT").is_some()
+        || strip_word(sql.trim(), "WITH").is_some() && find_word(sql, "INSERT").is_some();
+    inserts
+        || matches!(
+            Statement::parse(sql),
+            Some(Statement { kind: Kind::Insert | Kind::Delete | Kind::Update | Kind::Merge, .. })
+        )
 }
 
 impl Statement {
@@ -78,6 +81,9 @@ impl Statement {
             (Kind::Delete, strip_word(rest, "DELETE").and_then(|rest| strip_word(rest, "FROM"))?)
         };
         let (table, rest) = identifier(rest);
+        if kind == Kind::Insert && find_word(rest, "REPLACE").is_some() {
+            return None;
+        }
         let (alias, condition) = match find_word(rest, "WHERE") {
             Some(at) => (rest[..at].trim(), Some(rest[at + 5..].trim().to_string())),
             None => (rest.trim(), None),

@@ -12,9 +12,21 @@ extensions_options! {
         pub update_mode: String, default = String::new()
         /// How MERGE records removed rows: `copy-on-write`, `merge-on-read`, or empty for the table's `write.merge.mode`.
         pub merge_mode: String, default = String::new()
+        /// What INSERT OVERWRITE without a condition of its own replaces: `static`, the whole table or the partitions of its
+        /// PARTITION clause, or `dynamic`, the partitions that new rows land in.
+        pub partition_overwrite_mode: String, default = "static".to_string()
         /// Whether files whose every row provably matches are dropped, or those where none can match are skipped, by metadata.
         pub strict_pruning: bool, default = true
     }
+}
+
+/// What INSERT OVERWRITE replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionOverwriteMode {
+    /// The whole table, or the partitions that its PARTITION clause names.
+    Static,
+    /// The partitions that new rows land in.
+    Dynamic,
 }
 
 impl ConfigExtension for CalveOptions {

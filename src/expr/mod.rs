@@ -11,10 +11,12 @@
 mod evaluator;
 mod facts;
 mod leaf;
+mod partition_set;
 mod predicate;
 mod project;
 
 pub use evaluator::FileEvaluator;
+pub use partition_set::PartitionSet;
 pub use predicate::{LeafOp, Predicate};
 
 /// How much of a set of rows a predicate is true for.

@@ -13,7 +13,7 @@ use super::registry::Catalogs;
 use super::time_travel::VersionRefusal;
 use super::{CalveOptions, external};
 use crate::dml::guard::{GuardedPlanner, guarded_analyzer_rules};
-use crate::dml::physical::RowDeltaPlanner;
+use crate::dml::physical::{OverwritePlanner, RowDeltaPlanner};
 use crate::env::Env;
 use crate::io::FileIo;
 use crate::provider::guard_filter_pushdown;
@@ -93,5 +93,5 @@ pub fn install(builder: SessionStateBuilder) -> SessionStateBuilder {
 
 /// The planners of our plan nodes, for a session with a query planner of its own.
 pub fn extension_planners() -> Vec<Arc<dyn ExtensionPlanner + Send + Sync>> {
-    vec![Arc::new(RowDeltaPlanner), Arc::new(CommandPlanner)]
+    vec![Arc::new(RowDeltaPlanner), Arc::new(OverwritePlanner), Arc::new(CommandPlanner)]
 }

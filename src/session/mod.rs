@@ -6,6 +6,7 @@
 mod command;
 mod dispatch;
 mod external;
+mod insert;
 mod install;
 mod overlay;
 mod parser;
@@ -34,7 +35,7 @@ use crate::provider::IcebergCatalogProvider;
 use crate::{Error, Result};
 use dispatch::{Binder, Planned};
 use overlay::SessionCatalog;
-use parser::{Cursor, parse_show_create_table};
+use parser::{Cursor, parse_insert, parse_show_create_table};
 use registry::Catalogs;
 
 /// A DataFusion session with the statement entry point for Iceberg tables. Cheap to clone; clones share the session.
@@ -143,6 +144,10 @@ impl Calve {
         if cursor.looking_at(&["SHOW", "CREATE", "TABLE"]) {
             let name = parse_show_create_table(&mut cursor)?;
             return show_create_table(state, &name).await.map(Some);
+        }
+        let insert = parse_insert(&mut cursor, plan::dialect(state)?.as_ref())?;
+        if let Some(insert) = insert {
+            return insert::plan_insert(state, insert).await.map(Some);
         }
         let binder = Binder { state, catalogs: &self.catalogs };
         match binder.plan(statement.tokens(), statement.sql()).await? {

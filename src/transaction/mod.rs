@@ -48,6 +48,8 @@ pub enum Removal {
 pub enum UpdateKind {
     /// From what changes: only data added is `append`, only rows removed is `delete`, else `overwrite`.
     RowDelta,
+    /// Rows replaced wholesale: `overwrite`, but `delete` when no data is added.
+    Overwrite,
     /// Rows unchanged, files rewritten: always `replace`.
     Replace,
 }
@@ -214,6 +216,8 @@ impl SnapshotUpdate {
     pub fn operation(&self) -> Operation {
         match self.kind {
             UpdateKind::Replace => Operation::Replace,
+            UpdateKind::Overwrite if self.added_data.is_empty() => Operation::Delete,
+            UpdateKind::Overwrite => Operation::Overwrite,
             UpdateKind::RowDelta => {
                 let removes = !self.added_deletes.is_empty() || !self.removed_data.is_empty();
                 match (self.added_data.is_empty(), removes) {

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::expr::{Coverage, FileEvaluator, Predicate};
+use crate::expr::{Coverage, FileEvaluator, PartitionSet, Predicate};
 use crate::scan::{DeleteFile, DeleteFileIndex, DeleteLoader, FileScanTask, position_delete_target};
 use crate::spec::properties::IsolationLevel;
 use crate::spec::{DataFile, Operation};
@@ -34,6 +34,7 @@ pub struct Validation {
     reject_removed_data: bool,
     referenced: HashSet<Arc<str>>,
     referenced_may_be_deleted: bool,
+    partitions: Option<Arc<PartitionSet>>,
 }
 
 impl Validation {
@@ -50,6 +51,7 @@ impl Validation {
             reject_removed_data: false,
             referenced: HashSet::new(),
             referenced_may_be_deleted: true,
+            partitions: None,
         }
     }
 
@@ -72,6 +74,21 @@ impl Validation {
     pub fn for_absent_rows(mut self) -> Self {
         self.reject_removed_data = self.reject_added_data;
         self
+    }
+
+    /// Rules of an overwrite of the rows that match `scope`: no data that may match may have been added.
+    ///
+    /// # Deviation
+    /// Java looks for conflicts of an overwrite only when asked to, and else removes what matches at the time of the commit,
+    /// rows of others included that the statement never saw.
+    pub fn for_overwrite(start_snapshot_id: Option<i64>, scope: Predicate) -> Self {
+        Self::for_delete(start_snapshot_id, IsolationLevel::Serializable, scope)
+    }
+
+    /// Rules of an overwrite of whole partitions: as [`for_overwrite`](Self::for_overwrite), for files in them.
+    pub fn for_partition_overwrite(start_snapshot_id: Option<i64>, partitions: Arc<PartitionSet>) -> Self {
+        let scope = partitions.predicate().clone();
+        Self { partitions: Some(partitions), ..Self::for_overwrite(start_snapshot_id, scope) }
     }
 
     /// Names data files that the update's new deletes address.
@@ -98,7 +115,7 @@ pub(super) async fn validate(
 ) -> Result<HashSet<Arc<str>>> {
     let filter = FileEvaluator::new(&validation.conflict_filter, &table.metadata);
     if validation.reject_added_data {
-        no_added_data(changes, &filter)?;
+        no_added_data(changes, &filter, validation.partitions.as_deref())?;
     }
     if validation.reject_new_deletes {
         no_new_deletes(changes, &filter)?;
@@ -113,10 +130,11 @@ pub(super) async fn validate(
     Ok(gone)
 }
 
-fn no_added_data(changes: &Changes, filter: &FileEvaluator) -> Result<()> {
+fn no_added_data(changes: &Changes, filter: &FileEvaluator, partitions: Option<&PartitionSet>) -> Result<()> {
     for (operation, entry) in &changes.added_data {
         if matches!(operation, Operation::Append | Operation::Overwrite)
             && filter.evaluate(&entry.data_file) != Coverage::None
+            && partitions.is_none_or(|set| set.coverage(&entry.data_file) != Coverage::None)
         {
             return Err(conflict(
                 "another commit added a data file that may hold matching rows",

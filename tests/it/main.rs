@@ -12,6 +12,7 @@ mod guards;
 mod handmade;
 mod lineage;
 mod metadata_tables;
+mod overwrite;
 mod positions;
 mod reading;
 mod scan;

@@ -20,10 +20,13 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use uuid::Uuid;
 
+use crate::options::PartitionOverwriteMode;
 use crate::provider::{FILE_COLUMN, IcebergTableProvider, MetadataTableProvider, POSITION_COLUMN, ROW_ID_COLUMN};
 use crate::spec::FormatVersion;
 
-use super::logical::{Command, RowDeltaNode};
+use super::guard::guard_condition;
+use super::logical::{Command, Matching, OverwriteNode, OverwriteScope, RowDeltaNode};
+use super::physical::partition_overwrite_mode;
 
 mod merge;
 mod update;
@@ -33,11 +36,11 @@ mod update;
 pub struct RowLevelDmlRule;
 
 impl AnalyzerRule for RowLevelDmlRule {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_down(|node| match node {
             LogicalPlan::Dml(dml) => match iceberg_target(&dml)? {
                 Some(target) => {
-                    rewrite(&dml, &target).map(|plan| Transformed::new(plan, true, TreeNodeRecursion::Jump))
+                    rewrite(&dml, &target, config).map(|plan| Transformed::new(plan, true, TreeNodeRecursion::Jump))
                 }
                 None => Ok(Transformed::new(LogicalPlan::Dml(dml), false, TreeNodeRecursion::Jump)),
             },
@@ -56,17 +59,24 @@ fn iceberg_target(dml: &DmlStatement) -> Result<Option<IcebergTableProvider>> {
     Ok(provider.downcast_ref::<IcebergTableProvider>().cloned())
 }
 
-fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPlan> {
+fn rewrite(dml: &DmlStatement, target: &IcebergTableProvider, config: &ConfigOptions) -> Result<LogicalPlan> {
     target.check_writable()?;
     match &dml.op {
         WriteOp::Insert(InsertOp::Append) => append(dml, target),
+        WriteOp::Insert(InsertOp::Overwrite) => {
+            let scope = match partition_overwrite_mode(config)? {
+                PartitionOverwriteMode::Static => OverwriteScope::Table,
+                PartitionOverwriteMode::Dynamic => OverwriteScope::Partitions,
+            };
+            let rows = pin_scans(dml.input.as_ref().clone(), target)?;
+            overwrite_node(OverwriteNode::try_new(target.table().clone(), scope, rows)?)
+        }
         WriteOp::Delete => delete(dml, target),
         WriteOp::Truncate => delete_rows(dml, target, None, None),
         WriteOp::Update => update::update(dml, target),
         WriteOp::MergeInto(merge) => merge::merge(dml, merge, target),
         other => {
             let name = match other {
-                WriteOp::Insert(InsertOp::Overwrite) => "INSERT OVERWRITE",
                 WriteOp::Insert(InsertOp::Replace) => "REPLACE INTO",
                 _ => other.name(),
             };
@@ -101,6 +111,33 @@ fn delete(dml: &DmlStatement, target: &IcebergTableProvider) -> Result<LogicalPl
         }
         _ => plan_err!("cannot delete from an Iceberg table by this plan:\n{}", dml.input.display_indent()),
     }
+}
+
+/// The plan that puts `rows`, which have the columns of `target`, in the place of those that `condition` selects. The
+/// condition names the target's columns by `name`. What files are chosen by is guarded here, because no rule sees it within
+/// the node; the filter is guarded with the rest of the plan.
+pub(crate) fn overwrite_matching(
+    target: &IcebergTableProvider,
+    name: &TableReference,
+    condition: Expr,
+    rows: LogicalPlan,
+) -> Result<LogicalPlan> {
+    target.check_writable()?;
+    let table = target.table();
+    let token = table.env.uuid();
+    let source = provider_as_source(Arc::new(target.as_target(token)?));
+    let scan = LogicalPlanBuilder::scan(name.clone(), source, None)?;
+    let target_schema = Arc::clone(scan.schema());
+    let filtered = scan.filter(pin_scans_in_expr(condition.clone(), target)?)?;
+    let condition = guard_condition(condition, &target_schema)?;
+    let addresses = Arc::new(filtered.project(vec![ident(FILE_COLUMN), ident(POSITION_COLUMN)])?.build()?);
+    let matching = Matching { condition, addresses, target_schema, scan_token: token };
+    let scope = OverwriteScope::Matching(Box::new(matching));
+    overwrite_node(OverwriteNode::try_new(table.clone(), scope, pin_scans(rows, target)?)?)
+}
+
+fn overwrite_node(node: OverwriteNode) -> Result<LogicalPlan> {
+    Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }
 
 /// `alias` is the name that the condition has for the target, if not the table's own.

@@ -64,7 +64,7 @@ impl AnalyzerRule for GuardRule {
 }
 
 /// Plan nodes of ours that write what their input gives.
-const WRITING_NODES: &[&str] = &["RowDelta", "CreateTableAs"];
+const WRITING_NODES: &[&str] = &["RowDelta", "Overwrite", "CreateTableAs"];
 
 /// Whether the plan is of a statement that writes.
 pub(crate) fn writes(plan: &LogicalPlan) -> bool {

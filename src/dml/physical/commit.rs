@@ -25,7 +25,8 @@ use futures::StreamExt;
 
 use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
 use crate::dml::logical::ChangeKind;
-use crate::dml::row_delete_planner::Action;
+use crate::dml::overwrite::{replace_partitions, replace_rows, replace_table};
+use crate::dml::row_delete_planner::{Action, RowDelete};
 use crate::dml::row_removal::RowRemoval;
 use crate::expr::Predicate;
 use crate::scan::{DeleteLoader, FileScanTask};
@@ -37,6 +38,7 @@ use crate::transaction::{Removal, SnapshotUpdate, Validation};
 use super::changed_rows::two_matches;
 use super::handover::{Handover, Receiver};
 use super::message::{Messages, RowCounts};
+use super::planner::Target;
 
 /// What is committed.
 #[derive(Debug, Clone)]
@@ -49,6 +51,19 @@ pub(super) enum Statement {
     Delete(Arc<DeleteStatement>),
     /// The rows that the writers found, and the files they added.
     Change(Arc<ChangeStatement>),
+    /// The files that the writers added, in the place of others.
+    Overwrite(Arc<Overwrite>),
+}
+
+/// What an INSERT OVERWRITE replaces.
+#[derive(Debug)]
+pub(super) enum Overwrite {
+    /// Every row of the table.
+    Table,
+    /// The partitions of the files that the writers added.
+    Partitions,
+    /// The rows that the writers found, and whole files.
+    Matching(DeleteStatement),
 }
 
 /// An UPDATE or MERGE, as planned.
@@ -75,6 +90,17 @@ pub(super) struct DeleteStatement {
     pub(super) pruned: u64,
     /// The scan's, so that old deletes are read once a statement.
     pub(super) deletes: Arc<DeleteLoader>,
+}
+
+impl DeleteStatement {
+    pub(super) fn new(target: Target, mode: RowLevelMode) -> Self {
+        let Target { filter, split, deletes, .. } = target;
+        Self { filter, mode, dropped: split.dropped, scanned: split.scanned, pruned: split.pruned, deletes }
+    }
+
+    fn files(&self) -> String {
+        format!("files: dropped={}, pruned={}, scanned={}", self.dropped.len(), self.pruned, self.scanned.len())
+    }
 }
 
 /// Commits a statement.
@@ -131,15 +157,16 @@ impl DisplayAs for CommitExec {
                 change.pruned,
                 change.scanned.len()
             ),
-            Statement::Delete(delete) => write!(
-                f,
-                "CommitExec: delete from {}, mode={}, files: dropped={}, pruned={}, scanned={}",
-                self.table.ident,
-                delete.mode,
-                delete.dropped.len(),
-                delete.pruned,
-                delete.scanned.len()
-            ),
+            Statement::Delete(delete) => {
+                write!(f, "CommitExec: delete from {}, mode={}, {}", self.table.ident, delete.mode, delete.files())
+            }
+            Statement::Overwrite(overwrite) => match &**overwrite {
+                Overwrite::Table => write!(f, "CommitExec: overwrite {}", self.table.ident),
+                Overwrite::Partitions => write!(f, "CommitExec: overwrite partitions of {}", self.table.ident),
+                Overwrite::Matching(rows) => {
+                    write!(f, "CommitExec: overwrite rows of {}, {}", self.table.ident, rows.files())
+                }
+            },
         }
     }
 }
@@ -241,6 +268,7 @@ impl Run {
             Statement::Append | Statement::Create => self.append(messages).await,
             Statement::Delete(delete) => self.delete(delete, messages).await,
             Statement::Change(change) => self.change(change, messages).await,
+            Statement::Overwrite(overwrite) => self.overwrite(overwrite, messages).await,
         }
         .map_err(DataFusionError::from)
     }
@@ -340,6 +368,29 @@ impl Run {
         // The rows live on in new files, so a delete that another commit made for them must not be lost.
         let referenced = removal.write(update, Removal::Rewritten).await?;
         Ok((removal, referenced))
+    }
+
+    async fn overwrite(&self, overwrite: &Overwrite, messages: Messages) -> crate::Result<u64> {
+        let Messages { added_data, matched, .. } = messages;
+        let rows = added_data.iter().map(|file| file.record_count).sum();
+        let update = match overwrite {
+            Overwrite::Table => replace_table(&self.table, added_data).await?,
+            Overwrite::Partitions => replace_partitions(&self.table, added_data).await?,
+            Overwrite::Matching(statement) => {
+                // The rows that go are not counted, so nobody has to know how many there are in a file that goes whole.
+                let whole = statement.dropped.iter().map(|task| RowDelete::of_file((**task).clone(), None));
+                let found = position_deletes(&statement.deletes, &statement.scanned, matched);
+                replace_rows(&self.table, statement.filter.clone(), whole.collect(), found, added_data).await?
+            }
+        };
+        for (name, removal) in [("files_dropped", Removal::Whole), ("files_rewritten", Removal::Rewritten)] {
+            self.count(name, update.removed_data().filter(|(_, why)| *why == removal).count() as u64);
+        }
+        if !update.is_empty() {
+            update.commit().await?;
+        }
+        self.count("rows_added", rows);
+        Ok(rows)
     }
 
     fn count(&self, name: &'static str, value: u64) {

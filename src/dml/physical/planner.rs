@@ -26,10 +26,10 @@ use crate::dml::delete_plan::{DeletePlan, position_deletes, whole_file_deletes};
 use crate::dml::guard::{checked, guard_condition};
 use crate::dml::logical::{ChangeKind, Command, RowDeltaNode};
 use crate::dml::strict_pruning::{Split, split};
-use crate::dml::{RowLevelCommand, effective_mode};
+use crate::dml::{RowDelete, RowLevelCommand, effective_mode};
 use crate::error::Error;
 use crate::expr::Predicate;
-use crate::options::CalveOptions;
+use crate::options::{CalveOptions, PartitionOverwriteMode};
 use crate::provider::predicate::to_predicate;
 use crate::provider::{FILE_COLUMN, IcebergScan, IcebergTableProvider, POSITION_COLUMN, from_datafusion};
 use crate::scan::{DeleteLoader, FileScanTask};
@@ -85,16 +85,9 @@ impl ExtensionPlanner for RowDeltaPlanner {
                     node.scan_token,
                     options,
                 )?;
-                let writer =
-                    Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, target.input, handover.clone()));
-                let statement = DeleteStatement {
-                    filter: target.filter,
-                    mode,
-                    dropped: target.split.dropped,
-                    scanned: target.split.scanned,
-                    pruned: target.split.pruned,
-                    deletes: target.deletes,
-                };
+                let rows = Arc::clone(&target.input);
+                let writer = Arc::new(RowDeltaWriterExec::new(table.clone(), RowKind::Deleted, rows, handover.clone()));
+                let statement = DeleteStatement::new(target, mode);
                 CommitExec::new(table, Statement::Delete(Arc::new(statement)), writer, handover)
             }
             Command::Change(change) => {
@@ -133,23 +126,23 @@ impl ExtensionPlanner for RowDeltaPlanner {
 }
 
 /// The target of a DELETE, with its files split and its scan reduced to those that must be read.
-struct Target {
-    input: Arc<dyn ExecutionPlan>,
-    filter: Predicate,
-    split: Split,
-    deletes: Arc<DeleteLoader>,
+pub(super) struct Target {
+    pub(super) input: Arc<dyn ExecutionPlan>,
+    pub(super) filter: Predicate,
+    pub(super) split: Split,
+    pub(super) deletes: Arc<DeleteLoader>,
 }
 
 /// What becomes of a file whose rows all match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Files {
+pub(super) enum Files {
     /// It goes without being read.
     Droppable,
     /// It is read: its rows are needed.
     Scanned,
 }
 
-fn plan_target(
+pub(super) fn plan_target(
     table: &Table,
     whole: Files,
     condition: Option<&Expr>,
@@ -280,6 +273,18 @@ pub(crate) fn session_mode(command: RowLevelCommand, options: &ConfigOptions) ->
         .map_err(|choices: Error| Error::invalid_input(format!("{name} is {text:?}; it takes: {}", choices.message())))
 }
 
+/// The session option `calve.partition_overwrite_mode`.
+pub(crate) fn partition_overwrite_mode(options: &ConfigOptions) -> crate::Result<PartitionOverwriteMode> {
+    let text = calve_options(options).partition_overwrite_mode;
+    match text.to_ascii_lowercase().as_str() {
+        "static" => Ok(PartitionOverwriteMode::Static),
+        "dynamic" => Ok(PartitionOverwriteMode::Dynamic),
+        _ => {
+            Err(Error::invalid_input(format!("calve.partition_overwrite_mode is {text:?}; it takes: static, dynamic")))
+        }
+    }
+}
+
 /// Plans and runs the search of a DELETE on `table`, and decides per file. Nothing is written.
 pub(crate) async fn plan_delete(
     state: &SessionState,
@@ -287,6 +292,17 @@ pub(crate) async fn plan_delete(
     condition: Option<Expr>,
 ) -> crate::Result<DeletePlan> {
     let mode = effective_mode(RowLevelCommand::Delete, table, state.config_options())?;
+    let (filter, deletes) = find_rows(state, table, condition).await?;
+    DeletePlan::new(table.clone(), filter, mode, deletes)
+}
+
+/// Plans and runs the search for the rows of `table` that `condition` selects, file by file. The predicate is the condition
+/// as far as it can be said in one.
+pub(crate) async fn find_rows(
+    state: &SessionState,
+    table: &Table,
+    condition: Option<Expr>,
+) -> crate::Result<(Predicate, Vec<RowDelete>)> {
     let provider = IcebergTableProvider::new(table.clone())?;
     provider.check_writable()?;
     let token = table.env.uuid();
@@ -310,7 +326,7 @@ pub(crate) async fn plan_delete(
     }
     let mut deletes = whole_file_deletes(&target.deletes, &target.split.dropped).await?;
     deletes.extend(position_deletes(&target.deletes, &target.split.scanned, messages.matched).await?);
-    DeletePlan::new(table.clone(), target.filter, mode, deletes)
+    Ok((target.filter, deletes))
 }
 
 /// The condition as the analyzer guards it, for the choice of files must go by the same.

@@ -221,3 +221,44 @@ fn manifests_by_summary() {
     unknown.partition_spec_id = 7;
     assert_eq!(evaluator.evaluate_manifest(&unknown), Maybe);
 }
+
+#[test]
+fn partition_sets_tell_files_of_any_spec() {
+    let columns = || vec![NestedField::new(1, "a", false, T::Int), NestedField::new(2, "b", false, T::String)];
+    let day = NestedField::new(3, "c", false, T::Timestamp);
+    let fields = columns().into_iter().chain([day]).collect();
+    let identity = |id| (id, Transform::Identity);
+    let bucket = (1, Transform::Bucket(4));
+    let table = table(
+        fields,
+        &[&[identity(1)], &[identity(1), identity(2)], &[bucket.clone(), identity(2)], &[], &[(3, Transform::Day)]],
+    );
+    let int = |v: i32| Some(Literal::Int(v));
+    let set = |spec: usize, tuples: &[&[Option<Literal>]]| {
+        let tuples = tuples.iter().map(|tuple| PartitionTuple(tuple.to_vec().into()));
+        PartitionSet::new(Arc::clone(&table.partition_specs[spec]), tuples, &table)
+    };
+    let of_a = set(0, &[&[int(1)], &[None]]);
+    let text = || Some(Literal::String("x".to_string()));
+    for (spec, tuple, coverage) in [
+        (0, vec![int(1)], All),
+        (0, vec![int(2)], Never),
+        (0, vec![None], All),
+        (1, vec![int(1), text()], All),
+        (1, vec![None, None], All),
+        (1, vec![int(2), text()], Never),
+        // what bucket(4, 1) holds is not known to be 1, and others cannot hold it
+        (2, vec![int(0), text()], Maybe),
+        (3, vec![], Maybe),
+        (4, vec![Some(Literal::Date(0))], Maybe),
+        (99, vec![], Maybe),
+    ] {
+        assert_eq!(of_a.coverage(&file(spec, tuple.clone(), 5)), coverage, "spec {spec}, {tuple:?}");
+    }
+    let of_bucket = set(2, &[&[int(0), text()]]);
+    assert_eq!(of_bucket.coverage(&file(2, vec![int(1), text()], 5)), Never);
+    assert_eq!(of_bucket.coverage(&file(1, vec![int(1), None], 5)), Never);
+    assert_eq!(of_bucket.coverage(&file(1, vec![int(1), text()], 5)), Maybe);
+    assert_eq!(set(3, &[&[]]).coverage(&file(0, vec![int(1)], 5)), All);
+    assert_eq!(set(0, &[]).coverage(&file(0, vec![int(1)], 5)), Never);
+}

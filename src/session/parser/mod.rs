@@ -6,12 +6,14 @@
 
 mod create_table;
 mod data_type;
+mod insert;
 mod schema;
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 pub(crate) use create_table::{ColumnDefinition, CreateTable, PartitionTerm, parse_create_table};
+pub(crate) use insert::{Insert, parse_insert};
 pub(crate) use schema::{parse_create_namespace, parse_drop_namespace, parse_drop_table, parse_show_create_table};
 
 use crate::{Error, Result};
