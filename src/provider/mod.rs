@@ -24,5 +24,6 @@ pub use error::{from_datafusion, to_datafusion};
 pub use guard::{FilterPushdownGuard, guard_filter_pushdown};
 pub use metadata::{MetadataTable, MetadataTableProvider};
 pub(crate) use part::table_part;
+pub(crate) use scalar::to_literal;
 pub use scan::{FILE_COLUMN, HiddenColumns, IcebergScan, IcebergSource, POSITION_COLUMN, ROW_ID_COLUMN};
 pub use table::IcebergTableProvider;

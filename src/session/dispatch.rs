@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 use super::command::{BoundCommand, Command, CommandNode, table_exists, table_from_columns};
+use super::constant::constant;
 use super::from_datafusion;
 use super::overlay::SessionCatalog;
 use super::parser::{
-    CreateTable, Cursor, Name, parse_create_namespace, parse_create_table, parse_drop_namespace, parse_drop_table,
+    AlterTable, ColumnChange, CreateTable, Cursor, Name, TableChange, parse_alter_table, parse_create_namespace,
+    parse_create_table, parse_drop_namespace, parse_drop_table,
 };
 use super::registry::Catalogs;
 use crate::catalog::{Catalog, TableIdent};
@@ -28,6 +31,7 @@ const OURS: &[(&[&str], Kind)] = &[
     (&["CREATE", "TABLE"], Kind::CreateTable),
     (&["CREATE", "OR", "REPLACE", "TABLE"], Kind::CreateTable),
     (&["DROP", "TABLE"], Kind::DropTable),
+    (&["ALTER", "TABLE"], Kind::AlterTable),
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +40,7 @@ enum Kind {
     DropNamespace,
     CreateTable,
     DropTable,
+    AlterTable,
 }
 
 /// A statement of ours, bound.
@@ -77,6 +82,11 @@ impl Binder<'_> {
                 let ident = self.table(&create.name)?;
                 self.create_table(create, catalog, ident, sql).await
             }
+            Kind::AlterTable => {
+                let alter = parse_alter_table(&mut cursor)?;
+                let ident = self.table(&alter.name)?;
+                self.alter_table(alter, catalog, ident, sql).await
+            }
             Kind::DropTable => {
                 let drop = parse_drop_table(&mut cursor)?;
                 if self.is_local(&drop.name) {
@@ -115,8 +125,58 @@ impl Binder<'_> {
             }
             return self.command(catalog, Command::Nothing, sql);
         }
-        let table = Box::new(table_from_columns(&create, catalog.as_ref(), &ident, self.catalogs.env())?);
+        let defaults =
+            self.constants(create.columns.iter().filter_map(|column| column.default.clone()).collect()).await?;
+        let table = table_from_columns(&create, catalog.as_ref(), &ident, self.catalogs.env(), &defaults)?;
+        let table = Box::new(table);
         self.command(catalog, Command::CreateTable { ident, table, if_not_exists: create.if_not_exists }, sql)
+    }
+
+    async fn alter_table(
+        &self,
+        alter: AlterTable,
+        catalog: Arc<dyn Catalog>,
+        ident: TableIdent,
+        sql: &str,
+    ) -> Result<Option<Planned>> {
+        let AlterTable { name, change } = alter;
+        if self.is_local(&name) {
+            return Err(Error::unsupported(format!(
+                "ALTER TABLE of {name}, which is a table of this session: alter it in its catalog"
+            )));
+        }
+        let constants = match &change {
+            TableChange::RenameTo(to) => {
+                let to = match to.0.as_slice() {
+                    [table] => TableIdent::new(ident.namespace.clone(), table.as_str()),
+                    _ => self.table(to)?,
+                };
+                return self.command(catalog, Command::RenameTable { from: ident, to }, sql);
+            }
+            TableChange::SetLocation(_) if !catalog.allows_location() => {
+                return Err(Error::unsupported(format!(
+                    "SET LOCATION: catalog {} chooses the location of a table itself",
+                    catalog.name()
+                )));
+            }
+            TableChange::AddColumns(columns) => {
+                self.constants(columns.iter().filter_map(|c| c.default.clone()).collect()).await?
+            }
+            TableChange::AlterColumn { change: ColumnChange::SetDefault(tokens), .. } => {
+                self.constants(vec![tokens.clone()]).await?
+            }
+            _ => Vec::new(),
+        };
+        self.command(catalog, Command::AlterTable { ident, change: Box::new(change), constants }, sql)
+    }
+
+    /// The values of DEFAULTs.
+    async fn constants(&self, defaults: Vec<Vec<TokenWithSpan>>) -> Result<Vec<ScalarValue>> {
+        let mut values = Vec::with_capacity(defaults.len());
+        for tokens in defaults {
+            values.push(constant(self.state, tokens).await?);
+        }
+        Ok(values)
     }
 
     fn command(&self, catalog: Arc<dyn Catalog>, command: Command, sql: &str) -> Result<Option<Planned>> {

@@ -13,17 +13,16 @@ use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     DmlStatement, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Values, WriteOp, lit,
 };
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::constant::{constant, sql};
 use super::parser::{Insert, is_keyword};
-use super::statement::{StatementText, split_statements};
+use super::statement::StatementText;
 use super::{from_datafusion, plan};
 use crate::dml::analyze::overwrite_matching;
 use crate::dml::{partition_overwrite_mode, require_true};
@@ -171,28 +170,13 @@ async fn constants(
         let Some(tokens) = value else { continue };
         let schema = columns_of(target);
         let data_type = schema.field_with_name(&column).map_err(|_| unexpected())?.data_type().clone();
-        let value = constant(state, tokens).await?;
-        let value = value.cast_to(&data_type, &DFSchema::empty()).map_err(from_datafusion)?;
-        let simplifier =
-            ExprSimplifier::new(SimplifyContext::builder().with_schema(Arc::new(DFSchema::empty())).build());
-        match simplifier.simplify(value).map_err(from_datafusion)? {
-            Expr::Literal(value, _) => constants.push((column, value)),
-            _ => return Err(Error::invalid_input(format!("PARTITION: the value of {column} is not a constant"))),
-        }
+        let value = constant(state, tokens.clone()).await?;
+        let cast = value
+            .cast_to(&data_type)
+            .map_err(|e| Error::invalid_input(format!("PARTITION: {value} is no value of {column}")).with_source(e))?;
+        constants.push((column, cast));
     }
     Ok(constants)
-}
-
-/// The one expression of `SELECT tokens`.
-async fn constant(state: &SessionState, tokens: &[TokenWithSpan]) -> Result<Expr> {
-    let mut select = sql("SELECT")?;
-    select.extend(tokens.iter().cloned());
-    match Box::pin(plan::plan_statement(state, &StatementText::of_tokens(select))).await? {
-        LogicalPlan::Projection(mut projection) if projection.expr.len() == 1 => {
-            Ok(projection.expr.remove(0).unalias())
-        }
-        _ => Err(Error::invalid_input("PARTITION takes constants")),
-    }
 }
 
 /// The columns that the query's columns go to; `None` for all in order.
@@ -354,12 +338,6 @@ async fn replace_where(
         .and_then(LogicalPlanBuilder::build)
         .and_then(|rows| overwrite_matching(target, name, of_old, rows))
         .map_err(from_datafusion)
-}
-
-/// Tokens of a piece of SQL.
-fn sql(text: &str) -> Result<Vec<TokenWithSpan>> {
-    let statement = split_statements(text)?.into_iter().next();
-    Ok(statement.map(|s| s.tokens().to_vec()).unwrap_or_default())
 }
 
 fn unexpected() -> Error {

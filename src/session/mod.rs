@@ -3,7 +3,9 @@
 //! [`Calve::sql`] is the statement entry point: it splits a text, parses our own statements itself, repairs the parse tree of
 //! the others, and has DataFusion plan them. Plain `SessionContext::sql` works for every statement that DataFusion can plan.
 
+mod alter;
 mod command;
+mod constant;
 mod dispatch;
 mod external;
 mod insert;

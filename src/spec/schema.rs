@@ -173,6 +173,16 @@ impl Schema {
     }
 }
 
+impl Type {
+    /// The same type with fresh ids for all fields in it, counted up from `last`, which is the last one given out.
+    pub(crate) fn with_fresh_ids(&self, last: &mut i32) -> Self {
+        let mut fresh = FreshIds { last: *last, map: HashMap::new() };
+        let renumbered = fresh.inner(self);
+        *last = fresh.last;
+        renumbered
+    }
+}
+
 fn is_v3_type(t: &Type) -> bool {
     use PrimitiveType::*;
     match t {

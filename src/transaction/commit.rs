@@ -405,13 +405,13 @@ fn unknown_outcome(table: &Table, snapshot_id: i64) -> Error {
 }
 
 /// Up to a tenth longer, so that two processes do not meet again and again.
-fn jittered(wait: Duration, env: &Env) -> Duration {
+pub(super) fn jittered(wait: Duration, env: &Env) -> Duration {
     let tenths = (env.uuid().as_u128() % 100) as u32;
     wait + wait / 1000 * tenths
 }
 
 /// The wait before retry number `attempt` (from 1): doubled each time, within bounds.
-fn backoff(retry: &RetryProperties, attempt: u32) -> Duration {
+pub(super) fn backoff(retry: &RetryProperties, attempt: u32) -> Duration {
     let factor = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
     retry.min_wait.saturating_mul(factor).min(retry.max_wait)
 }

@@ -1,6 +1,7 @@
 //! Commits: one snapshot or none, by optimistic concurrency.
 //!
-//! A [`SnapshotUpdate`] collects the files that come and go; [`SnapshotUpdate::commit`] is the only retry loop of the crate.
+//! A [`SnapshotUpdate`] collects the files that come and go; [`SnapshotUpdate::commit`] and, for
+//! changes without a snapshot, [`commit_metadata`] are the only retry loops of the crate.
 //! Each attempt refreshes the table, validates against *all* history since the statement's start snapshot, writes a new
 //! manifest list and asks the catalog to swap. New manifests and filtered copies are reused between attempts; sequence
 //! numbers, row ids, totals and the parent are not. Sources: Java `SnapshotProducer`, `MergingSnapshotProducer`,
@@ -13,6 +14,7 @@
 mod commit;
 mod history;
 mod manifests;
+mod metadata;
 mod queue;
 mod validate;
 
@@ -29,6 +31,7 @@ use crate::scan::position_delete_target;
 use crate::spec::{DataContent, DataFile, FormatVersion, MAIN_BRANCH, Operation};
 use crate::table::Table;
 
+pub use metadata::commit_metadata;
 pub use validate::Validation;
 
 /// Summary key under which every commit records its own id, so that a retried commit recognises itself.

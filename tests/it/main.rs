@@ -1,5 +1,6 @@
 //! Integration tests, one binary.
 
+mod alter;
 mod catalog;
 mod commit;
 mod csv;

@@ -3,28 +3,49 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use datafusion::scalar::ScalarValue;
+
 use crate::catalog::{Catalog, TableIdent};
 use crate::env::Env;
-use crate::session::parser::{ColumnDefinition, CreateTable, Name, PartitionTerm};
+use crate::session::alter::{default_literal, partition_field_name, sort_order, source_column};
+use crate::session::parser::{ColumnDefinition, CreateTable, PartitionTerm};
 use crate::spec::table_metadata::{NewTable, TableMetadataBuilder};
 use crate::spec::{
-    FormatVersion, ListType, MapType, NestedField, PartitionField, PartitionSpec, Schema, SortOrder, StructType,
-    TableMetadata, Transform, Type, properties,
+    FormatVersion, ListType, MapType, NestedField, PartitionField, PartitionSpec, Schema, StructType, TableMetadata,
+    Type, properties,
 };
 use crate::{Error, Result};
 
 /// Property that holds the comment of a table.
 const COMMENT: &str = "comment";
 
-/// The table that a CREATE TABLE with a column list describes.
+/// The table that a CREATE TABLE with a column list describes. `defaults` are the values of its DEFAULTs, in their order.
 pub(crate) fn table_from_columns(
     create: &CreateTable,
     catalog: &dyn Catalog,
     ident: &TableIdent,
     env: &Env,
+    defaults: &[ScalarValue],
 ) -> Result<NewTable> {
+    let version = format_version(&create.properties)?;
     let mut ids = Ids(0);
-    let fields = create.columns.iter().map(|column| ids.column(column)).collect();
+    let mut defaults = defaults.iter();
+    let mut fields = Vec::with_capacity(create.columns.len());
+    for column in &create.columns {
+        let mut field = ids.column(column);
+        if let Some(value) = column.default.as_ref().and_then(|_| defaults.next()) {
+            if version < FormatVersion::V3 {
+                return Err(Error::invalid_input(format!(
+                    "column {}: DEFAULT needs format version 3, as in TBLPROPERTIES ('format-version' = '3')",
+                    column.name
+                )));
+            }
+            let default = default_literal(value, &field.field_type, &column.name)?;
+            field.initial_default.clone_from(&default);
+            field.write_default = default;
+        }
+        fields.push(field);
+    }
     new_table(create, Schema::new(0, fields), catalog, ident, env)
 }
 
@@ -52,7 +73,7 @@ pub(crate) fn new_table(
         }
         Some(location) => location.trim_end_matches('/').to_owned(),
     };
-    let sort_order = SortOrder { order_id: 0, fields: Vec::new() };
+    let sort_order = sort_order(&schema, &create.order)?;
     Ok(NewTable { uuid: env.uuid(), location, format_version, schema, spec, sort_order, properties })
 }
 
@@ -111,52 +132,9 @@ impl Ids {
 fn partition_spec(schema: &Schema, terms: &[PartitionTerm]) -> Result<PartitionSpec> {
     let mut fields = Vec::with_capacity(terms.len());
     for term in terms {
-        let (source_id, source) = source_column(schema, &term.column)?;
-        let name = term.name.clone().unwrap_or_else(|| field_name(&term.transform, &source));
+        let (source_id, source) = source_column(schema, &term.column, "PARTITIONED BY")?;
+        let name = term.name.clone().unwrap_or_else(|| partition_field_name(&term.transform, &source));
         fields.push(PartitionField { source_id, field_id: 0, name, transform: term.transform.clone() });
     }
     Ok(PartitionSpec { spec_id: 0, fields })
-}
-
-/// Id and dotted name of a column; each part is matched as it is, else by the one field that differs only in case.
-fn source_column(schema: &Schema, path: &Name) -> Result<(i32, String)> {
-    let unknown = || Error::invalid_input(format!("PARTITIONED BY: there is no column {path}"));
-    let mut fields = &schema.fields;
-    let mut names = Vec::new();
-    let mut parts = path.0.iter().peekable();
-    while let Some(part) = parts.next() {
-        let field = match fields.fields.iter().find(|f| f.name == *part) {
-            Some(field) => field,
-            None => {
-                let folded = part.to_lowercase();
-                let mut alike = fields.fields.iter().filter(|f| f.name.to_lowercase() == folded);
-                match (alike.next(), alike.next()) {
-                    (Some(only), None) => only,
-                    _ => return Err(unknown()),
-                }
-            }
-        };
-        names.push(field.name.as_str());
-        match (&field.field_type, parts.peek()) {
-            (_, None) => return Ok((field.id, names.join("."))),
-            (Type::Struct(inner), Some(_)) => fields = inner,
-            _ => return Err(unknown()),
-        }
-    }
-    Err(unknown())
-}
-
-/// The name that Java's `PartitionSpec.Builder` gives.
-fn field_name(transform: &Transform, column: &str) -> String {
-    let suffix = match transform {
-        Transform::Identity | Transform::Unknown(_) => return column.to_owned(),
-        Transform::Bucket(_) => "bucket",
-        Transform::Truncate(_) => "trunc",
-        Transform::Year => "year",
-        Transform::Month => "month",
-        Transform::Day => "day",
-        Transform::Hour => "hour",
-        Transform::Void => "null",
-    };
-    format!("{column}_{suffix}")
 }

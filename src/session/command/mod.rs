@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::scalar::ScalarValue;
 
 pub(crate) use create_as::create_table_as;
 pub(crate) use definition::table_from_columns;
@@ -24,7 +25,11 @@ pub(crate) use node::CommandNode;
 use crate::catalog::{Catalog, TableIdent};
 use crate::dml::logical::RowDeltaNode;
 use crate::env::Env;
+use crate::session::alter::plan_change;
+use crate::session::parser::TableChange;
 use crate::spec::table_metadata::NewTable;
+use crate::table::Table;
+use crate::transaction::commit_metadata;
 use crate::{Error, ErrorKind, Result};
 
 /// A statement that changes a catalog.
@@ -38,6 +43,10 @@ pub(crate) enum Command {
     DropNamespace { namespace: Vec<String>, if_exists: bool, cascade: bool },
     /// `CREATE TABLE` without a query.
     CreateTable { ident: TableIdent, table: Box<NewTable>, if_not_exists: bool },
+    /// `ALTER TABLE`, with the values of its DEFAULTs.
+    AlterTable { ident: TableIdent, change: Box<TableChange>, constants: Vec<ScalarValue> },
+    /// `ALTER TABLE … RENAME TO`.
+    RenameTable { from: TableIdent, to: TableIdent },
     /// `DROP TABLE`.
     DropTable { ident: TableIdent, if_exists: bool, purge: bool },
 }
@@ -76,6 +85,15 @@ impl BoundCommand {
             }
             Command::CreateTable { ident, table, if_not_exists } => {
                 self.create_table(ident, table, *if_not_exists).await?;
+                Ok(None)
+            }
+            Command::AlterTable { ident, change, constants } => {
+                let table = Table::load(Arc::clone(catalog), ident.clone(), self.env.clone()).await?;
+                commit_metadata(&table, |metadata| plan_change(metadata, change, constants)).await?;
+                Ok(None)
+            }
+            Command::RenameTable { from, to } => {
+                catalog.rename_table(from, to).await?;
                 Ok(None)
             }
             Command::DropTable { ident, if_exists, purge } => {

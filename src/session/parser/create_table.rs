@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name
-//!   [ ( column type [NOT NULL | NULL] [COMMENT 'text'], … ) ] [USING iceberg]
-//!   [PARTITIONED BY ( transform [AS name], … )] [LOCATION 'url'] [COMMENT 'text']
+//!   [ ( column type [NOT NULL | NULL] [DEFAULT constant] [COMMENT 'text'], … ) ] [USING iceberg]
+//!   [PARTITIONED BY ( transform [AS name], … )] [ORDERED BY order, …] [LOCATION 'url'] [COMMENT 'text']
 //!   [TBLPROPERTIES ( 'key' = 'value', … )]
 //!   [[AS] query]
 //! transform := column | identity(column) | year(column) | month(column) | day(column) | hour(column)
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{Cursor, Name};
+use super::{Cursor, Name, SortTerm};
 use crate::Result;
 use crate::spec::{Transform, Type};
 
@@ -29,6 +29,7 @@ pub(crate) struct CreateTable {
     /// Empty only with a query.
     pub(crate) columns: Vec<ColumnDefinition>,
     pub(crate) partitioning: Vec<PartitionTerm>,
+    pub(crate) order: Vec<SortTerm>,
     pub(crate) location: Option<String>,
     pub(crate) comment: Option<String>,
     pub(crate) properties: BTreeMap<String, String>,
@@ -43,6 +44,8 @@ pub(crate) struct ColumnDefinition {
     pub(crate) column_type: Type,
     pub(crate) required: bool,
     pub(crate) comment: Option<String>,
+    /// The constant of DEFAULT.
+    pub(crate) default: Option<Vec<TokenWithSpan>>,
 }
 
 /// One entry of PARTITIONED BY.
@@ -66,6 +69,7 @@ pub(crate) fn parse_create_table(cursor: &mut Cursor<'_>) -> Result<CreateTable>
         name: cursor.name("a table name")?,
         columns: Vec::new(),
         partitioning: Vec::new(),
+        order: Vec::new(),
         location: None,
         comment: None,
         properties: BTreeMap::new(),
@@ -93,6 +97,9 @@ fn parse_clauses(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()>
         } else if cursor.eat_words(&["PARTITIONED", "BY"]) || cursor.eat_words(&["PARTITION", "BY"]) {
             table.partitioning = cursor.partitioning()?;
             "PARTITIONED BY"
+        } else if cursor.eat_words(&["ORDERED", "BY"]) || cursor.eat_words(&["SORTED", "BY"]) {
+            table.order = cursor.sort_terms()?;
+            "ORDERED BY"
         } else if cursor.eat_word("LOCATION") {
             table.location = Some(cursor.string("a location in quotes")?);
             "LOCATION"
@@ -110,8 +117,9 @@ fn parse_clauses(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()>
             table.query = Some(cursor.rest().to_vec());
             return Ok(());
         } else {
-            return cursor
-                .expect_end("PARTITIONED BY, LOCATION, COMMENT, TBLPROPERTIES, AS query or the end of the statement");
+            return cursor.expect_end(
+                "PARTITIONED BY, ORDERED BY, LOCATION, COMMENT, TBLPROPERTIES, AS query or the end of the statement",
+            );
         };
         if seen.contains(&clause) {
             return Err(cursor.error_at(start, format!("{clause} is given twice,")));
@@ -149,21 +157,19 @@ impl Cursor<'_> {
 
     fn column(&mut self) -> Result<ColumnDefinition> {
         let name = self.ident("a column name")?;
-        let mut column = ColumnDefinition { name, column_type: self.data_type()?, required: false, comment: None };
+        let mut column =
+            ColumnDefinition { name, column_type: self.data_type()?, required: false, comment: None, default: None };
         loop {
             if self.looking_at(&["NOT"]) || self.looking_at(&["NULL"]) {
                 column.required = self.not_null()?;
             } else if self.eat_word("COMMENT") {
                 column.comment = Some(self.string("a comment in quotes")?);
-            } else if self.looking_at(&["DEFAULT"]) {
-                return Err(crate::Error::unsupported(format!(
-                    "DEFAULT of column {} in CREATE TABLE is not supported yet",
-                    column.name
-                )));
+            } else if self.eat_word("DEFAULT") {
+                column.default = Some(self.constant_tokens()?);
             } else {
                 return match self.peek().map(|t| &t.token) {
                     Some(Token::Comma | Token::RParen) => Ok(column),
-                    _ => Err(self.expected("NOT NULL, COMMENT, a comma or )")),
+                    _ => Err(self.expected("NOT NULL, DEFAULT, COMMENT, a comma or )")),
                 };
             }
         }
@@ -190,7 +196,7 @@ impl Cursor<'_> {
         Ok(terms)
     }
 
-    fn partition_term(&mut self) -> Result<PartitionTerm> {
+    pub(super) fn partition_term(&mut self) -> Result<PartitionTerm> {
         let start = self.location();
         if self.peek_at(1).is_none_or(|t| t.token != Token::LParen) {
             let column = self.name("a column or a transform")?;
@@ -266,7 +272,7 @@ impl Cursor<'_> {
         Ok(properties)
     }
 
-    fn property_key(&mut self) -> Result<String> {
+    pub(super) fn property_key(&mut self) -> Result<String> {
         if let Ok(key) = self.string("a property name") {
             return Ok(key);
         }

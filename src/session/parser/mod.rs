@@ -4,6 +4,7 @@
 //! `sql_parser.enable_ident_normalization` is off). Invariant: every error says what was expected, what was found, and
 //! at which line and column.
 
+mod alter_table;
 mod create_table;
 mod data_type;
 mod insert;
@@ -12,6 +13,9 @@ mod schema;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
+pub(crate) use alter_table::{
+    AddedColumn, AlterTable, ColumnChange, ColumnPosition, SortTerm, TableChange, parse_alter_table,
+};
 pub(crate) use create_table::{ColumnDefinition, CreateTable, PartitionTerm, parse_create_table};
 pub(crate) use insert::{Insert, parse_insert};
 pub(crate) use schema::{parse_create_namespace, parse_drop_namespace, parse_drop_table, parse_show_create_table};

@@ -175,7 +175,7 @@ fn errors_say_what_was_expected_and_where() {
     for (sql, parts) in [
         ("create table t (a int", &["expected", "found the end of the statement", "line 1, column 22"][..]),
         ("create table t (a int,\n  b nosuch)", &["expected a type, found nosuch", "line 2, column 5"]),
-        ("create table t (a int b int)", &["expected NOT NULL, COMMENT, a comma or ), found b", "column 23"]),
+        ("create table t (a int b int)", &["expected NOT NULL, DEFAULT, COMMENT, a comma or ), found b", "column 23"]),
         ("create table t (a int, A string)", &["column a is there twice", "column 24"]),
         ("create table t (a struct<x int, x int>)", &["field x is there twice"]),
         ("create table t (a decimal(39, 2))", &["expected a precision", "39"]),
@@ -204,7 +204,7 @@ fn errors_say_what_was_expected_and_where() {
         ("create table (a int)", &["expected a table name, found ("]),
         ("create table a. (a int)", &["expected the next part of a table name"]),
         ("create table if exists t (a int)", &["expected NOT, found exists"]),
-        ("create table t (a int default 5)", &["DEFAULT of column a"]),
+        ("create table t (a int default)", &["expected a constant", "found )"]),
     ] {
         let message = error(sql);
         for part in parts {
