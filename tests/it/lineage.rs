@@ -48,7 +48,7 @@ fn columns(own: &StructType) -> StructType {
     for (id, name) in [(-1, "_row_id"), (-2, "_last_updated_sequence_number")] {
         fields.push(Arc::new(NestedField::new(id, name, false, PrimitiveType::Long)));
     }
-    StructType { fields, ..own.clone() }
+    StructType { fields }
 }
 
 #[tokio::test]

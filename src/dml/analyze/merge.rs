@@ -79,11 +79,10 @@ impl<'a> Clauses<'a> {
 
     /// Whether two source rows for one target row are an error: with any MATCHED clause but a lone unconditional DELETE.
     fn one_match(&self) -> bool {
-        match self.matched.as_slice() {
-            [] => false,
-            [(_, MergeIntoClause { predicate: None, action: MergeIntoAction::Delete, .. })] => false,
-            _ => true,
-        }
+        !matches!(
+            self.matched.as_slice(),
+            [] | [(_, MergeIntoClause { predicate: None, action: MergeIntoAction::Delete, .. })]
+        )
     }
 
     /// Whether some row of the join may have no clause that acts.

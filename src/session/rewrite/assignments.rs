@@ -94,7 +94,7 @@ pub(crate) fn expand(tree: &mut Statement, columns: &[TargetColumn], rules: &Nam
                 MergeAction::Update(update) => {
                     let assignments = std::mem::take(&mut update.assignments);
                     update.assignments = match is_star(&assignments) {
-                        true => target.from_source(source.as_ref())?,
+                        true => target.all_of_source(source.as_ref())?,
                         false => target.assignments(assignments)?,
                     };
                     Ok(())
@@ -142,7 +142,7 @@ struct Target<'a> {
 
 /// What is assigned to a column, or to fields of it.
 enum Assigned {
-    Whole(Expr),
+    Whole(Box<Expr>),
     Fields(Vec<(Vec<String>, Expr)>),
 }
 
@@ -166,7 +166,7 @@ impl<'a> Target<'a> {
     }
 
     /// The parts of a name from the column on, without the table's name in front.
-    fn from_column<'p>(&self, parts: &'p [Ident]) -> &'p [Ident] {
+    fn behind_table_name<'p>(&self, parts: &'p [Ident]) -> &'p [Ident] {
         let texts: Vec<String> = parts.iter().map(|part| self.rules.text(part)).collect();
         for length in (1..parts.len()).rev() {
             let Some(prefix) = texts.get(..length) else { continue };
@@ -196,7 +196,7 @@ impl<'a> Target<'a> {
             };
             let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
             let parts = parts.unwrap_or_default();
-            let (column, path) = match self.from_column(&parts) {
+            let (column, path) = match self.behind_table_name(&parts) {
                 [first, path @ ..] => (self.column(first), path),
                 [] => (None, [].as_slice()),
             };
@@ -211,7 +211,7 @@ impl<'a> Target<'a> {
                     .with_context("assignment", name.to_string())
             };
             if path.is_empty() {
-                if assigned.insert(&column.name, Assigned::Whole(value)).is_some() {
+                if assigned.insert(&column.name, Assigned::Whole(Box::new(value))).is_some() {
                     return Err(twice());
                 }
                 order.push(&column.name);
@@ -236,7 +236,7 @@ impl<'a> Target<'a> {
         for name in order {
             let Some(column) = self.columns.iter().find(|column| column.name == name) else { continue };
             let value = match assigned.remove(name) {
-                Some(Assigned::Whole(value)) => value,
+                Some(Assigned::Whole(value)) => *value,
                 Some(Assigned::Fields(fields)) => self.with_fields(column, fields)?,
                 None => continue,
             };
@@ -272,7 +272,7 @@ impl<'a> Target<'a> {
     }
 
     /// An assignment for each column, from the source's column of that name.
-    fn from_source(&self, source: Option<&Ident>) -> Result<Vec<Assignment>> {
+    fn all_of_source(&self, source: Option<&Ident>) -> Result<Vec<Assignment>> {
         let columns = self.columns.iter().map(|column| Ok(self.assign(&column.name, of_source(source, &column.name)?)));
         columns.collect()
     }
