@@ -112,7 +112,15 @@ impl IcebergTableProvider {
         if !same || !self.version.is_current() {
             return Ok(None);
         }
-        Self::build(table.clone(), self.version.clone(), self.hidden()).map(Some)
+        self.renewed(table).map(Some)
+    }
+
+    /// The same version and columns of `table`, another state of the same table.
+    ///
+    /// # Errors
+    /// `NotFound` when that state has no such version; those of [`new`](Self::new).
+    pub fn renewed(&self, table: &Table) -> crate::Result<Self> {
+        Self::build(table.clone(), self.version.clone(), self.hidden())
     }
 
     /// Refuses what no statement may write to.

@@ -17,6 +17,7 @@ mod registry;
 mod rewrite;
 mod statement;
 mod time_travel;
+mod views;
 
 use std::sync::Arc;
 

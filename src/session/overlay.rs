@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::Result;
 use datafusion::logical_expr::TableType;
 use parking_lot::RwLock;
 
+use super::views::newest_view;
 use crate::provider::{IcebergCatalogProvider, IcebergTableProvider, table_part};
 
 /// Tables of the session, by schema and name.
@@ -115,9 +117,12 @@ impl SchemaProvider for SessionSchema {
     }
 }
 
-/// An external Iceberg table in its newest state, so that a statement sees what the one before it wrote; other tables as
-/// they are.
+/// An external Iceberg table in its newest state, or a view over such states, so that a statement sees what the one before
+/// it wrote; other tables as they are.
 async fn newest(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
+    if let Some(view) = table.downcast_ref::<ViewTable>() {
+        return Ok(newest_view(view).await?.map_or(Arc::clone(&table), |view| Arc::new(view)));
+    }
     let Some(iceberg) = table.downcast_ref::<IcebergTableProvider>() else { return Ok(table) };
     Ok(Arc::new(IcebergTableProvider::new(iceberg.table().refresh().await?)?))
 }

@@ -171,7 +171,15 @@ impl MetadataTableProvider {
         if !same || !self.version.is_current() {
             return Ok(None);
         }
-        Self::new(table.clone(), self.kind, self.version.clone()).map(Some)
+        self.renewed(table).map(Some)
+    }
+
+    /// The same metadata table and version of `table`, another state of the same table.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn renewed(&self, table: &Table) -> crate::Result<Self> {
+        Self::new(table.clone(), self.kind, self.version.clone())
     }
 }
 
