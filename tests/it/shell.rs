@@ -151,33 +151,105 @@ fn maps_locations_of_copied_tables() {
     assert_eq!(stdout(&output), "some\ntrue\n");
 }
 
-#[test]
-fn commands_and_files_at_the_prompt() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("inc.sql"), "select 'included' as i;").unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_calve"))
-        .current_dir(dir.path())
-        .env("HOME", dir.path())
-        .args(["--maxrows", "3"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let input = "\\?\n\\quiet on\n\\pset format csv\nselect 1\n  as one;\nselect nonsense;\n\\x\n\\i inc.sql\n\\d\n\\quiet\n\\q\nselect 'after' as a;\n";
+/// Runs the shell with `input` piped in.
+fn piped(dir: &Path, args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calve"));
+    command.current_dir(dir).env("HOME", dir).args(args);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn commands_and_files_are_piped_in() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("inc.sql"), "select 'included' as i;\n\\q\nselect 'hidden' as h;").unwrap();
+    let input = "\\?\n\\quiet on\n\\pset format csv\nselect 1\n  as one;\n\\i inc.sql\n\\d\n\\quiet\n\\q\nselect 'after' as a;\n";
+    let output = piped(dir.path(), &["--maxrows", "3"], input);
     let text = stdout(&output);
-    assert!(text.starts_with("calve v"), "{text}");
+    assert!(text.starts_with("+---"), "{text}");
     assert!(text.contains("| \\pset [NAME [VALUE]] | change printing format"), "{text}");
     assert!(
         text.contains("one\n1\n") && text.contains("i\nincluded\n") && text.contains("Quiet mode is true"),
         "{text}"
     );
     assert!(text.contains("table_catalog,table_schema,table_name,table_type"), "{text}");
-    assert!(!text.contains("after"), "{text}");
-    let errors = stderr(&output);
-    assert!(errors.contains("nonsense") && errors.contains("\\x is no command"), "{errors}");
+    assert!(!text.contains("after") && !text.contains("hidden"), "{text}");
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn piped_statements_print_nothing_of_a_prompt() {
+    let dir = tempfile::tempdir().unwrap();
+    let csv = ["-q", "--format", "csv"];
+    let run = |input: &str| stdout(&piped(dir.path(), &csv, input));
+    assert_eq!(run("select 1 as a;\nselect 2 as b;\n"), "a\n1\nb\n2\n");
+    // The last statement needs no semicolon, and none is dropped.
+    assert_eq!(run("select 1 as a;select 2 as b"), "a\n1\nb\n2\n");
+    assert_eq!(run("select\n\n 1 as a -- ;\n"), "a\n1\n");
+    assert_eq!(run(""), "");
+    assert_eq!(run("select 1 as a;\nquit;\nselect 2 as b;"), "a\n1\n");
+    assert_eq!(run("select ';\n' as a, 'quit\n' as b;\n").lines().count(), 4);
+}
+
+#[test]
+fn a_failure_ends_what_is_piped_in_with_its_status() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = "select 1 as a;\n\nselect * from nowhere;\nselect 3 as c;\n";
+    for (input, error) in [
+        (input, "error: stdin:3: not found: "),
+        ("select 1 as a;\n\\x\nselect 3 as c;\n", "error: stdin:2: invalid input: \\x is no command"),
+    ] {
+        let output = piped(dir.path(), &["-q", "--format", "csv"], input);
+        assert_eq!(output.status.code(), Some(1), "{input}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "a\n1\n");
+        assert!(stderr(&output).starts_with(error), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_command_ends_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("x.sql"), "select 1 as a;\n\\q\nselect 2 as b;\n").unwrap();
+    let output = calve(dir.path(), &["-q", "--format", "csv", "-f", "x.sql", "-c", "select 3 as c"]);
+    assert_eq!(stdout(&output), "c\n3\na\n1\n");
+}
+
+#[test]
+fn plans_are_trees_that_say_what_a_delete_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = "create table t (a int) partitioned by (a); insert into t values (1), (2), (3)";
+    let sql = format!("{make}; explain delete from t where a < 2; explain delete from t where a + 1 = 3");
+    let text = stdout(&calve(dir.path(), &["-q", "-c", &sql]));
+    assert!(text.contains("┌──────") && text.contains("files dropped") && text.contains("files scanned"), "{text}");
+    let wide = text.lines().map(|line| line.chars().count()).max();
+    assert!(wide < Some(100), "{text}");
+    let indented = stdout(&calve(dir.path(), &["-q", "-c", "explain format indent delete from t where a < 2"]));
+    assert!(indented.contains("CommitExec: delete from default.t, mode=copy-on-write, files: dropped=1"), "{indented}");
+}
+
+#[test]
+fn long_chains_of_conditions_are_planned() {
+    let dir = tempfile::tempdir().unwrap();
+    let make =
+        "create table t (id bigint, s string); insert into t select value, 's' || value from generate_series(1, 50)";
+    stdout(&calve(dir.path(), &["-q", "-c", make]));
+    let chain =
+        |count: usize, link: &str, term: &dyn Fn(usize) -> String| (0..count).map(term).collect::<Vec<_>>().join(link);
+    let ors = chain(20_000, " OR ", &|i| format!("id = {}", i + 40));
+    let pairs = chain(1_500, " OR ", &|i| format!("(id = {} AND s = 's{}')", i + 30, i + 30));
+    let ands = chain(1_500, " AND ", &|i| format!("id <> {}", i + 10));
+    let list = chain(50_000, ", ", &|i| (i + 5).to_string());
+    let mut sql = String::new();
+    for condition in [ors, pairs, ands, format!("id IN ({list})")] {
+        sql += &format!("delete from t where {condition};\n");
+    }
+    let counts = stdout(&piped(dir.path(), &["-q", "--format", "csv"], &sql));
+    assert_eq!(counts, "count\n11\ncount\n10\ncount\n9\ncount\n20\n");
+    let sum = format!("delete from t where id = {}", chain(3_000, " + ", &|_| "1".to_owned()));
+    let output = piped(dir.path(), &["-q"], &sum);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("operators in a row"), "{}", stderr(&output));
 }
 
 #[test]
@@ -200,6 +272,7 @@ fn the_quickstart_counts_what_is_left() {
         .env("HOME", dir.path())
         .args(["-q", "--format", "csv", "-f", "examples/quickstart.sql", "--warehouse"])
         .arg(&warehouse)
+        .env("DATAFUSION_EXPLAIN_FORMAT", "indent")
         .output()
         .unwrap();
     let text = stdout(&output);

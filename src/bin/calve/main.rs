@@ -23,10 +23,22 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Exit status of a statement that Ctrl-C ended, as shells give it.
 const INTERRUPTED: u8 = 130;
+/// Exit status after a panic, as Rust gives it.
+const PANICKED: u8 = 101;
+
+/// Stack of the thread that plans: plans of deep queries are walked recursively. Only what is used takes memory.
+const STACK: usize = 256 << 20;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match start(args) {
+    let ended = std::thread::Builder::new().stack_size(STACK).spawn(|| start(args)).map(std::thread::JoinHandle::join);
+    let ended = match ended {
+        Ok(Ok(ended)) => ended,
+        // A panic has printed its message.
+        Ok(Err(_)) => Err(Failure { message: None, status: PANICKED }),
+        Err(e) => Err(calve::Error::unavailable("cannot start a thread").with_source(e).into()),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message {

@@ -1,5 +1,7 @@
 //! The prompt.
 
+use std::io::IsTerminal;
+
 use calve::Error;
 use calve::session::is_complete;
 use rustyline::completion::Completer;
@@ -11,14 +13,17 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Editor, Helper};
 
 use crate::Failure;
-use crate::run::Shell;
+use crate::run::{Shell, is_quit};
 use crate::setup::home_file;
 
 /// Name of the history file in the home directory.
 const HISTORY: &str = ".calve_history";
 
-/// Reads statements until the input ends.
+/// Reads statements until the input ends: at a prompt, or, when they are piped in, as those of a file.
 pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return shell.run_piped(std::io::stdin().lock());
+    }
     let failed = |e: ReadlineError| Error::unavailable("cannot read from the terminal").with_source(e);
     let config = Config::builder().auto_add_history(true).build();
     let mut editor: Editor<Statements, FileHistory> = Editor::with_config(config).map_err(failed)?;
@@ -60,9 +65,7 @@ struct Statements;
 impl Validator for Statements {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let word = text.trim();
-        let submitted =
-            word.starts_with('\\') || ["quit", "exit"].contains(&word.to_lowercase().as_str()) || is_complete(text);
+        let submitted = text.trim_start().starts_with('\\') || is_quit(text) || is_complete(text);
         Ok(if submitted { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

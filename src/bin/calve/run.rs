@@ -1,6 +1,6 @@
 //! Running statements and commands.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,16 +45,45 @@ impl Shell {
     pub(crate) fn run_file(&mut self, file: &Path) -> Result<(), Failure> {
         let text = std::fs::read_to_string(file)
             .map_err(|e| Error::not_found(format!("cannot read {}", file.display())).with_source(e))?;
-        self.run_text(&text, Some(file))
+        self.run_text(&text, Some(file)).map(|_| ())
     }
 
-    /// Runs the statements and commands of a text, up to the first that fails. A line that begins with a backslash,
-    /// between statements, is a command.
-    pub(crate) fn run_text(&mut self, text: &str, file: Option<&Path>) -> Result<(), Failure> {
+    /// Runs what is piped in as a file is run, each statement as soon as it is there. The last one needs no semicolon.
+    pub(crate) fn run_piped(&mut self, input: impl Read) -> Result<(), Failure> {
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        let (mut text, mut lines_done) = (String::new(), 0);
+        loop {
+            let from = text.len();
+            let read = input
+                .read_line(&mut text)
+                .map_err(|e| Error::unavailable("cannot read the standard input").with_source(e))?;
+            let last = text.get(from..).unwrap_or_default();
+            // Whether a statement is open is asked only where one may end and the input may pause.
+            let may_end = last.contains(';') || last.trim_start().starts_with('\\') || is_quit(last);
+            let whole = may_end && input.buffer().is_empty() && (is_quit(last) || is_whole(&text));
+            if read > 0 && !whole {
+                continue;
+            }
+            let lines = text.matches('\n').count();
+            let padded = "\n".repeat(lines_done) + &text;
+            if !self.run_text(&padded, Some(Path::new("stdin")))? || read == 0 {
+                return Ok(());
+            }
+            lines_done += lines;
+            text.clear();
+        }
+    }
+
+    /// Runs the statements and commands of a text, up to the first that fails; false when one ends the shell. A line that
+    /// begins with a backslash, or says quit or exit, is a command between statements.
+    pub(crate) fn run_text(&mut self, text: &str, file: Option<&Path>) -> Result<bool, Failure> {
         let place = |line: u64| file.map(|file| format!("{}:{line}: ", file.display())).unwrap_or_default();
         for (first_line, part) in parts(text) {
             let outcome = match part {
-                Part::Command(line) => (first_line, self.run_line(line).map(|_| Outcome::Done)),
+                Part::Command(line) => match self.run_line(line) {
+                    Ok(true) => return Ok(false),
+                    other => (first_line, other.map(|_| Outcome::Done)),
+                },
                 Part::Sql(sql) => self.run_statements(sql, first_line),
             };
             let failure = |line, error: &Error| Failure {
@@ -69,7 +98,7 @@ impl Shell {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Runs SQL that begins on `first_line` of its file; also gives the line of the statement that ended it.
@@ -98,7 +127,7 @@ impl Shell {
                 Ok(false) => Ok(Outcome::Done),
                 Err(e) => Err(e),
             }
-        } else if ["quit", "exit"].contains(&trimmed.trim_end_matches(';').trim().to_lowercase().as_str()) {
+        } else if is_quit(trimmed) {
             return false;
         } else {
             self.run_statements(text, 1).1
@@ -114,6 +143,9 @@ impl Shell {
     /// Runs a command line; true when the shell is to end.
     fn run_line(&mut self, line: &str) -> Result<bool> {
         let mut out = std::io::stdout().lock();
+        if is_quit(line) {
+            return Ok(true);
+        }
         match Command::parse(line).map_err(Error::invalid_input)? {
             Command::Quit => return Ok(true),
             Command::Help => {
@@ -196,6 +228,19 @@ impl Shell {
     }
 }
 
+/// Whether a line ends the shell.
+pub(crate) fn is_quit(line: &str) -> bool {
+    ["quit", "exit"].contains(&line.trim().trim_end_matches(';').trim().to_lowercase().as_str())
+}
+
+/// Whether no statement is open at the end of a text of statements and commands.
+fn is_whole(text: &str) -> bool {
+    match parts(text).last() {
+        Some((_, Part::Sql(sql))) => calve::session::is_complete(sql),
+        Some((_, Part::Command(_))) | None => true,
+    }
+}
+
 /// A stretch of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
@@ -204,13 +249,13 @@ enum Part<'a> {
 }
 
 /// Splits a text into commands and the SQL between them, each with the line that it begins on, from 1. A line is a command when
-/// it begins with a backslash and no statement is open before it.
+/// it begins with a backslash, or says quit or exit, and no statement is open before it.
 fn parts(text: &str) -> Vec<(u64, Part<'_>)> {
     let mut parts = Vec::new();
     let (mut start, mut start_line, mut at) = (0, 1, 0);
     for (line, number) in text.split_inclusive('\n').zip(1u64..) {
         let before = text.get(start..at).unwrap_or_default();
-        if line.trim_start().starts_with('\\') && calve::session::is_complete(before) {
+        if (line.trim_start().starts_with('\\') || is_quit(line)) && calve::session::is_complete(before) {
             if !before.trim().is_empty() {
                 parts.push((start_line, Part::Sql(before)));
             }
@@ -244,5 +289,9 @@ mod tests {
             ]
         );
         assert_eq!(parts(" \n"), []);
+        assert_eq!(
+            parts("select\nquit\n;\nQuit;\n"),
+            [(1, Part::Sql("select\nquit\n;\n")), (4, Part::Command("Quit;"))]
+        );
     }
 }

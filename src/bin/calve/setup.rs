@@ -9,6 +9,7 @@ use calve::catalog::{Catalog, FilesystemCatalog};
 use calve::env::Env;
 use calve::io::FileIo;
 use calve::session::{Calve, Extension, from_datafusion};
+use datafusion::common::format::ExplainFormat;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -29,6 +30,10 @@ pub(crate) async fn session(args: &Args) -> Result<Calve> {
         .with_default_catalog_and_schema(CATALOG, NAMESPACE)
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(true);
+    if std::env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
+        // As in datafusion-cli.
+        config.options_mut().explain.format = ExplainFormat::Tree;
+    }
     if let Some(rows) = args.batch_size {
         config = config.with_batch_size(rows);
     }

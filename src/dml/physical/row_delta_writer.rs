@@ -65,11 +65,15 @@ impl RowDeltaWriterExec {
 }
 
 impl DisplayAs for RowDeltaWriterExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            RowKind::Added => write!(f, "RowDeltaWriterExec: data files"),
-            RowKind::Deleted => write!(f, "RowDeltaWriterExec: row positions"),
-            RowKind::Changed(_) => write!(f, "RowDeltaWriterExec: row positions and data files"),
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written = match self.kind {
+            RowKind::Added => "data files",
+            RowKind::Deleted => "row positions",
+            RowKind::Changed(_) => "row positions and data files",
+        };
+        match t {
+            DisplayFormatType::TreeRender => f.write_str(written),
+            _ => write!(f, "RowDeltaWriterExec: {written}"),
         }
     }
 }

@@ -195,6 +195,7 @@ impl FileSource for IcebergSource {
         match t {
             DisplayFormatType::TreeRender => {
                 writeln!(f, "table={}", self.context.table.ident)?;
+                writeln!(f, "files pruned={}", self.context.metrics.data_files_pruned)?;
             }
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 let metrics = &self.context.metrics;
