@@ -18,7 +18,7 @@ use super::rewrite::assignments::{self, TargetColumn, mark_stars};
 use super::rewrite::delete::DeleteQuery;
 use super::rewrite::names::{HIDDEN_COLUMNS, resolve_names};
 use super::rewrite::relations::{NameRules, TableColumns};
-use super::rewrite::{ctes, distinct_from, to_merge};
+use super::rewrite::{chains, ctes, distinct_from, to_merge};
 use super::statement::StatementText;
 use super::time_travel::take_versions;
 use crate::provider::IcebergTableProvider;
@@ -30,7 +30,9 @@ pub(super) async fn plan_statement(state: &SessionState, statement: &StatementTe
     let mut parsed = parse(state, mark_stars(versioned.tokens.clone()))?;
     let rules = name_rules(state);
     each_tree(&mut parsed, &mut |tree| {
+        chains::balance(tree)?;
         versioned.name_tables(tree, &rules)?;
+        DeleteQuery::check(tree)?;
         distinct_from::repair(tree);
         ctes::unwrap(tree, &rules);
         Ok(())

@@ -45,6 +45,22 @@ impl DeleteQuery {
         }
     }
 
+    /// Refuses a DELETE from several tables, which DataFusion does by printing its parse tree.
+    ///
+    /// # Errors
+    /// `Unsupported`, with what to write instead.
+    pub(crate) fn check(statement: &Statement) -> Result<()> {
+        let Statement::Delete(delete) = statement else { return Ok(()) };
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let one = matches!(from.as_slice(), [target] if target.joins.is_empty());
+        if one && delete.tables.is_empty() && delete.using.is_none() {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            "DELETE FROM takes one table and no USING; choose the rows by a subquery: DELETE FROM t WHERE EXISTS (SELECT 1 FROM …)",
+        ))
+    }
+
     /// Whether the target has an alias.
     pub(crate) fn has_alias(&self) -> bool {
         matches!(&self.target.relation, TableFactor::Table { alias: Some(_), .. })
