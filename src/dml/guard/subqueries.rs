@@ -22,6 +22,8 @@ use datafusion::logical_expr::{
 use super::unsupported;
 
 const ALIAS: &str = "__calve_rows";
+/// The count of [`Rows::none`].
+const COUNT: &str = "__calve_count";
 
 /// Rewrites a subquery expression by the shape of its plan. Its own plan is done already.
 pub(super) fn guard_shape(expr: Expr, writing: bool) -> Result<Transformed<Expr>> {
@@ -167,7 +169,10 @@ fn guard_exists(exists: Exists, writing: bool) -> Result<Transformed<Expr>> {
             ),
             None => Ok(Transformed::no(keep(sub))),
         },
-        _ => Ok(Transformed::no(keep(sub))),
+        _ => {
+            refuse_correlated_window(&sub, writing)?;
+            Ok(Transformed::no(keep(sub)))
+        }
     }
 }
 
@@ -189,7 +194,10 @@ fn guard_in(in_subquery: InSubquery, writing: bool) -> Result<Transformed<Expr>>
             "IN over a correlated subquery with LIMIT or OFFSET: DataFusion does not apply them per row; rank the rows with \
              row_number() in a derived table and compare the rank",
         ),
-        _ => Ok(Transformed::no(Expr::InSubquery(InSubquery { expr: operand, subquery: sub, negated }))),
+        _ => {
+            refuse_correlated_window(&sub, writing)?;
+            Ok(Transformed::no(Expr::InSubquery(InSubquery { expr: operand, subquery: sub, negated })))
+        }
     }
 }
 
@@ -207,8 +215,30 @@ fn guard_scalar(sub: Subquery, writing: bool) -> Result<Transformed<Expr>> {
             "a correlated scalar subquery with LIMIT or OFFSET: DataFusion does not apply them per row; use min, max or \
              first_value instead",
         ),
-        _ => Ok(Transformed::no(Expr::ScalarSubquery(sub))),
+        _ => {
+            refuse_correlated_window(&sub, writing)?;
+            Ok(Transformed::no(Expr::ScalarSubquery(sub)))
+        }
     }
+}
+
+/// DataFusion moves the condition on the outer row above the window functions and limits that it stands below, which then
+/// count rows of other groups.
+fn refuse_correlated_window(sub: &Subquery, writing: bool) -> Result<()> {
+    if !writing || !is_correlated(sub) {
+        return Ok(());
+    }
+    let moves_out = sub.subquery.exists(|node| {
+        let over_rows = matches!(node, LogicalPlan::Window(_) | LogicalPlan::Limit(_));
+        Ok(over_rows && !node.all_out_ref_exprs().is_empty())
+    })?;
+    if moves_out {
+        return unsupported(
+            "a window function, LIMIT or OFFSET over rows chosen by a condition on the outer row: DataFusion applies that \
+             condition too late; number the rows in a derived table without it, PARTITION BY its columns, and compare there",
+        );
+    }
+    Ok(())
 }
 
 /// Makes IN subqueries right in the predicate of a filter over `schema`, where only truth matters.
@@ -234,7 +264,7 @@ pub(super) fn guard_value(expr: Expr, schema: &DFSchema, writing: bool) -> Resul
                 None => rows.subquery.as_ref().clone(),
             };
             let counted = LogicalPlanBuilder::from(plan)
-                .aggregate(Vec::<Expr>::new(), vec![count(lit(1i64)).alias("__calve_count")])?
+                .aggregate(Vec::<Expr>::new(), vec![count(lit(1i64)).alias(COUNT)])?
                 .build()?;
             let count = scalar(counted);
             Ok(Transformed::yes(if negated { count.eq(lit(0i64)) } else { count.gt(lit(0i64)) }))
@@ -430,6 +460,14 @@ fn has_varying_subquery(expr: &Expr) -> Result<bool> {
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
+        // Which row it cuts off at does not matter to a test of ours whether there is one.
+        if let LogicalPlan::Aggregate(aggregate) = node
+            && aggregate.schema.fields().iter().any(|field| field.name() == COUNT)
+            && let LogicalPlan::Limit(limit) = aggregate.input.as_ref()
+        {
+            volatile |= is_volatile(&limit.input)?;
+            return Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Jump });
+        }
         node.apply_expressions(|expr| {
             volatile |= expr.is_volatile();
             Ok(TreeNodeRecursion::Continue)
@@ -474,10 +512,8 @@ impl Rows {
 
     /// `count(*) = 0` over an uncorrelated plan, cut at its first row.
     fn none(plan: LogicalPlanBuilder) -> Result<Expr> {
-        let counted = plan
-            .limit(0, Some(1))?
-            .aggregate(Vec::<Expr>::new(), vec![count(lit(1i64)).alias("__calve_count")])?
-            .build()?;
+        let counted =
+            plan.limit(0, Some(1))?.aggregate(Vec::<Expr>::new(), vec![count(lit(1i64)).alias(COUNT)])?.build()?;
         Ok(scalar(counted).eq(lit(0i64)))
     }
 

@@ -138,6 +138,10 @@ async fn not_in_with_an_operand_that_is_no_column_keeps_unknown() {
         ("(SELECT max(k) FROM t) NOT IN (SELECT k FROM s)", &[]),
         ("(SELECT max(k) FROM e) NOT IN (SELECT k FROM e)", &[1, 2, 3, 4]),
         ("k NOT IN (SELECT NULL FROM s)", &[]),
+        (
+            "coalesce(k, 1) NOT IN (SELECT u.k FROM t u WHERE coalesce(u.k, 9) NOT IN (SELECT k FROM s WHERE k = 1))",
+            &[1, 3],
+        ),
         ("k NOT IN (SELECT 1 FROM s)", &[2, 4]),
         ("k IN (SELECT u.k FROM t u WHERE 9 NOT IN (SELECT k FROM s))", &[]),
         ("k IN (SELECT u.k FROM t u WHERE NULL NOT IN (SELECT k FROM s))", &[]),
@@ -148,4 +152,28 @@ async fn not_in_with_an_operand_that_is_no_column_keeps_unknown() {
     assert_refuses_delete(&tables, outer, "operand is itself from a subquery").await;
     let correlated = "(SELECT max(x) FROM s WHERE s.k = t.k) NOT IN (SELECT x FROM s)";
     assert_refuses_delete(&tables, correlated, "operand is itself from a subquery").await;
+}
+
+/// The condition on the outer row chooses what is ranked, so it cannot be applied after ranking.
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_and_limits_over_correlated_rows_are_refused() {
+    let tables = [T, S, EMPTY];
+    for condition in [
+        "k IN (SELECT rank() OVER (ORDER BY s.x) FROM s WHERE s.k >= t.k)",
+        "k IN (SELECT r FROM (SELECT row_number() OVER (ORDER BY s.x) AS r FROM s WHERE s.k > t.k) AS q)",
+        "EXISTS (SELECT 1 FROM (SELECT row_number() OVER (ORDER BY s.x) AS r FROM s WHERE s.k = t.k) AS q WHERE r = 2)",
+        "k = (SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY s.x) AS r FROM s WHERE s.k > t.k) AS q)",
+        "CASE WHEN id > 1 THEN k NOT IN (SELECT rank() OVER (ORDER BY s.x) FROM s WHERE s.k <> t.k) ELSE false END",
+    ] {
+        assert_refuses_delete(&tables, condition, "window function").await;
+    }
+    check(&[
+        ("k IN (SELECT rank() OVER (ORDER BY s.x) FROM s WHERE s.k IS NOT NULL)", &[1, 2]),
+        (
+            "EXISTS (SELECT 1 FROM (SELECT k, row_number() OVER (PARTITION BY k ORDER BY x) AS r FROM s) AS q
+             WHERE q.k = t.k AND q.r = 2)",
+            &[1],
+        ),
+    ])
+    .await;
 }
