@@ -124,6 +124,9 @@ fn guard_node(node: LogicalPlan, writing: bool) -> Result<Transformed<LogicalPla
     let stores = writing && matches!(node, LogicalPlan::Projection(_));
     let names = NamePreserver::new(&node);
     let guarded = node.map_expressions(|expr| {
+        if writing && is_condition {
+            refuse_functions_of_many_rows(&expr)?;
+        }
         let name = names.save(&expr);
         let guarded = guard_parts(expr.clone(), &schema, writing, !is_condition && !is_join)?;
         let guarded = match (is_condition, stores) {
@@ -134,6 +137,26 @@ fn guard_node(node: LogicalPlan, writing: bool) -> Result<Transformed<LogicalPla
         Ok(if guarded == expr { Transformed::no(expr) } else { Transformed::yes(name.restore(guarded)) })
     })?;
     guarded.map_data(|node| if is_condition || is_join { Ok(node) } else { node.recompute_schema() })
+}
+
+/// What DataFusion's planner would refuse by printing its own structures.
+fn refuse_functions_of_many_rows(condition: &Expr) -> Result<()> {
+    let mut found = None;
+    condition.apply(|e| {
+        found = match e {
+            Expr::AggregateFunction(function) => Some(("aggregate", function.func.name().to_owned())),
+            Expr::WindowFunction(function) => Some(("window", function.fun.name().to_owned())),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    match found {
+        Some((kind, name)) => Err(Error::invalid_input(format!(
+            "{kind} function {name} stands in a condition on single rows; put it in a subquery"
+        ))
+        .into()),
+        None => Ok(()),
+    }
 }
 
 /// Guards an expression that will be evaluated over `schema` but stands in no plan yet.

@@ -143,14 +143,13 @@ fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
 }
 
-impl DisplayAs for CommitExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl CommitExec {
+    fn described(&self) -> String {
         match &self.statement {
-            Statement::Append => write!(f, "CommitExec: append to {}", self.table.ident),
-            Statement::Create => write!(f, "CommitExec: create {}", self.table.ident),
-            Statement::Change(change) => write!(
-                f,
-                "CommitExec: {} {}, mode={}, files: pruned={}, scanned={}",
+            Statement::Append => format!("append to {}", self.table.ident),
+            Statement::Create => format!("create {}", self.table.ident),
+            Statement::Change(change) => format!(
+                "{} {}, mode={}, files: pruned={}, scanned={}",
                 change.kind,
                 self.table.ident,
                 change.mode,
@@ -158,16 +157,29 @@ impl DisplayAs for CommitExec {
                 change.scanned.len()
             ),
             Statement::Delete(delete) => {
-                write!(f, "CommitExec: delete from {}, mode={}, {}", self.table.ident, delete.mode, delete.files())
+                format!("delete from {}, mode={}, {}", self.table.ident, delete.mode, delete.files())
             }
             Statement::Overwrite(overwrite) => match &**overwrite {
-                Overwrite::Table => write!(f, "CommitExec: overwrite {}", self.table.ident),
-                Overwrite::Partitions => write!(f, "CommitExec: overwrite partitions of {}", self.table.ident),
+                Overwrite::Table => format!("overwrite {}", self.table.ident),
+                Overwrite::Partitions => format!("overwrite partitions of {}", self.table.ident),
                 Overwrite::Matching(rows) => {
-                    write!(f, "CommitExec: overwrite rows of {}, {}", self.table.ident, rows.files())
+                    format!("overwrite rows of {}, {}", self.table.ident, rows.files())
                 }
             },
         }
+    }
+}
+
+impl DisplayAs for CommitExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.described();
+        if t != DisplayFormatType::TreeRender {
+            return write!(f, "CommitExec: {text}");
+        }
+        // One line each: longer ones are cut anywhere.
+        let (statement, files) = text.split_once(", files: ").unwrap_or((&text, ""));
+        statement.split(", ").try_for_each(|part| writeln!(f, "{part}"))?;
+        files.split(", ").filter(|part| !part.is_empty()).try_for_each(|part| writeln!(f, "files {part}"))
     }
 }
 
