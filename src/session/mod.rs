@@ -19,13 +19,14 @@ mod statement;
 mod time_travel;
 mod views;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::catalog::MemTable;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Deallocate, LogicalPlan, LogicalPlanBuilder, Statement, lit};
 use datafusion::prelude::SessionContext;
 
 pub use crate::options::CalveOptions;
@@ -46,11 +47,36 @@ use registry::Catalogs;
 pub struct Calve {
     ctx: SessionContext,
     catalogs: Arc<Catalogs>,
+    prepared: Arc<PreparedStatements>,
 }
 
 impl std::fmt::Debug for Calve {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Calve").field("session", &self.ctx.session_id()).finish_non_exhaustive()
+    }
+}
+
+/// The texts of prepared statements: each EXECUTE plans its own again, so that it reads tables as they are.
+#[derive(Default)]
+struct PreparedStatements {
+    /// Planned, and not prepared yet.
+    noted: Mutex<HashMap<String, StatementText>>,
+    kept: tokio::sync::Mutex<HashMap<String, StatementText>>,
+}
+
+impl PreparedStatements {
+    fn note(&self, plan: &LogicalPlan, text: &StatementText) {
+        if let LogicalPlan::Statement(Statement::Prepare(prepare)) = plan {
+            self.noted().insert(prepare.name.clone(), text.clone());
+        }
+    }
+
+    fn take_noted(&self, name: &str) -> Option<StatementText> {
+        self.noted().remove(name)
+    }
+
+    fn noted(&self) -> MutexGuard<'_, HashMap<String, StatementText>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,7 +87,7 @@ impl Calve {
     /// `InvalidInput` when the extension is not installed in it.
     pub fn new(ctx: SessionContext) -> Result<Self> {
         match ctx.copied_config().get_extension::<Catalogs>() {
-            Some(catalogs) => Ok(Self { ctx, catalogs }),
+            Some(catalogs) => Ok(Self { ctx, catalogs, prepared: Arc::default() }),
             None => Err(Error::invalid_input("the session was not built with calve::session::install")),
         }
     }
@@ -133,7 +159,9 @@ impl Calve {
         let explain = statement.explain_words();
         let inner = statement.behind(explain);
         let Some(plan) = self.plan_ours(&state, &inner).await? else {
-            return plan::plan_statement(&state, statement).await;
+            let plan = plan::plan_statement(&state, statement).await?;
+            self.prepared.note(&plan, statement);
+            return Ok(plan);
         };
         match statement.tokens().get(..explain) {
             Some(words @ [_, ..]) => plan::explain_words(&state, words, plan).await,
@@ -170,7 +198,37 @@ impl Calve {
     /// # Errors
     /// Those of what runs now.
     pub async fn start(&self, plan: LogicalPlan) -> Result<DataFrame> {
-        self.ctx.execute_logical_plan(plan).await.map_err(from_datafusion)
+        let LogicalPlan::Statement(statement) = &plan else {
+            return self.ctx.execute_logical_plan(plan).await.map_err(from_datafusion);
+        };
+        // Nothing else may prepare or free the name in between.
+        let mut kept = self.prepared.kept.lock().await;
+        match statement {
+            Statement::Prepare(prepare) => {
+                let name = prepare.name.clone();
+                let frame = self.ctx.execute_logical_plan(plan).await.map_err(from_datafusion)?;
+                if let Some(text) = self.prepared.take_noted(&name) {
+                    kept.insert(name, text);
+                }
+                Ok(frame)
+            }
+            Statement::Deallocate(deallocate) => {
+                kept.remove(&deallocate.name);
+                self.ctx.execute_logical_plan(plan).await.map_err(from_datafusion)
+            }
+            Statement::Execute(execute) => {
+                if let Some(text) = kept.get(&execute.name) {
+                    // The plan that was made reads the tables as they were then.
+                    let again = plan::plan_statement(&self.ctx.state(), text).await?;
+                    let name = execute.name.clone();
+                    let free = LogicalPlan::Statement(Statement::Deallocate(Deallocate { name }));
+                    self.ctx.execute_logical_plan(free).await.map_err(from_datafusion)?;
+                    self.ctx.execute_logical_plan(again).await.map_err(from_datafusion)?;
+                }
+                self.ctx.execute_logical_plan(plan).await.map_err(from_datafusion)
+            }
+            _ => self.ctx.execute_logical_plan(plan).await.map_err(from_datafusion),
+        }
     }
 
     /// Runs a command to its end; the frame holds its result.
