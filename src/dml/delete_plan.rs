@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::expr::Predicate;
-use crate::scan::{DeleteLoader, FileScanTask};
+use crate::scan::{DeleteLoader, FileScanTask, plan_scan};
 use crate::spec::FormatVersion;
 use crate::spec::deletion_vector::PositionBitmap;
 use crate::spec::properties::{IsolationLevel, RowLevelMode};
@@ -98,12 +98,46 @@ impl DeletePlan {
         self.prepare().await?.commit().await
     }
 
-    /// Prepares and commits. Returns the number of rows that this delete removed: not those of files that a concurrent
-    /// DELETE took away in between.
+    /// Prepares and commits. Returns the number of rows that this delete removed: not those that a concurrent DELETE took away
+    /// in between.
     pub(crate) async fn commit_counted(&self) -> Result<u64> {
-        let committed = self.prepare().await?.commit_counted().await?;
+        let update = self.prepare().await?;
+        let snapshot_id = update.snapshot_id();
+        let committed = update.commit_counted().await?;
         let own = self.deletes().iter().filter(|delete| !committed.gone.contains(&delete.task.data_file.file_path));
-        Ok(own.map(RowDelete::deleted_rows).sum())
+        let rows: u64 = own.map(RowDelete::deleted_rows).sum();
+        // The commit is done: rows that cannot be looked up any more are counted by both.
+        let taken = self.rows_taken_before(&committed.table, snapshot_id).await.unwrap_or(0);
+        Ok(rows.saturating_sub(taken))
+    }
+
+    /// Rows of this delete that position delete files of other commits had taken when snapshot `snapshot_id` of `table` was
+    /// made of it. Other kinds of deletes on one file conflict.
+    async fn rows_taken_before(&self, table: &Table, snapshot_id: i64) -> Result<u64> {
+        let parent = table.metadata.snapshot_by_id(snapshot_id).and_then(|snapshot| snapshot.parent_snapshot_id);
+        let added_positions =
+            |delete: &&RowDelete| matches!(self.action(delete), Action::PartitionPositions | Action::FilePositions);
+        let deletes: HashMap<&str, &RowDelete> = self
+            .deletes()
+            .iter()
+            .filter(added_positions)
+            .map(|delete| (&*delete.task.data_file.file_path, delete))
+            .collect();
+        if deletes.is_empty() || parent == self.removal.table().metadata.current_snapshot_id {
+            return Ok(0);
+        }
+        let loader = DeleteLoader::new(table);
+        let mut taken = 0;
+        for task in plan_scan(table, parent, &self.filter).await?.tasks {
+            if let Some(delete) = deletes.get(&*task.data_file.file_path)
+                && let Some(deleted) = loader.positional_deletes(&task).await?
+            {
+                let mut left = delete.positions.clone();
+                left.subtract(&deleted);
+                taken += delete.positions.len() - left.len();
+            }
+        }
+        Ok(taken)
     }
 }
 
@@ -134,7 +168,7 @@ pub enum RowLevelCommand {
 /// set, else the table property (`write.delete.mode`, …), else copy-on-write.
 ///
 /// # Errors
-/// `Unsupported` for merge-on-read on a format version 1 table, `InvalidInput` when the session option is no mode.
+/// `Unsupported` for merge-on-read on a format version 1 table, or where the table wants delete files that are not written, `InvalidInput` when the session option is no mode.
 pub fn effective_mode(command: RowLevelCommand, table: &Table, options: &ConfigOptions) -> Result<RowLevelMode> {
     let mode = match physical::session_mode(command, options)? {
         Some(mode) => mode,
@@ -147,6 +181,9 @@ pub fn effective_mode(command: RowLevelCommand, table: &Table, options: &ConfigO
             }
         }
     };
+    if mode == RowLevelMode::MergeOnRead && table.metadata.format_version == FormatVersion::V2 {
+        table.properties()?.check_position_deletes_writable()?;
+    }
     if mode == RowLevelMode::MergeOnRead && table.metadata.format_version == FormatVersion::V1 {
         return Err(Error::unsupported(
             "merge-on-read needs format version 2; set 'format-version' = '2' on the table, or use copy-on-write",

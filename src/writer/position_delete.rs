@@ -49,6 +49,7 @@ impl PositionDeleteWriter {
         }
         let properties = table.properties()?;
         properties.check_writable()?;
+        properties.check_position_deletes_writable()?;
         let fields = [(FILE_PATH_ID, "file_path", PrimitiveType::String), (POS_ID, "pos", PrimitiveType::Long)]
             .map(|(id, name, primitive)| Arc::new(NestedField::new(id, name, true, primitive)));
         let mut parquet = properties.delete_parquet.clone();

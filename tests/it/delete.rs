@@ -146,3 +146,149 @@ async fn initial_defaults_are_found_and_deleted() {
         }
     }
 }
+
+/// Survivors keep their row id and the sequence number of their last change, whatever the mode, again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn deletes_on_copies_of_lineage_tables_keep_row_ids() {
+    for name in ["lineage_v3", "lineage_upgraded"] {
+        for modes in
+            [["merge-on-read", "copy-on-write", "merge-on-read"], ["copy-on-write", "merge-on-read", "copy-on-write"]]
+        {
+            let lake = Lake::new().await;
+            lake.copy_golden(name);
+            let all = format!("SELECT *, _row_id, _last_updated_sequence_number FROM {name}");
+            let first = lake.rows(&all).await;
+            let mut stay = first.clone();
+            for (mode, condition) in modes.into_iter().zip(["id % 4 = 0", "id % 3 = 1", "_pos % 2 = 1"]) {
+                lake.sql(&format!("SET calve.delete_mode = '{mode}'")).await.unwrap();
+                let kept = lake.rows(&format!("{all} WHERE ({condition}) IS NOT TRUE")).await;
+                let count = lake.count(&format!("DELETE FROM {name} WHERE {condition}")).await;
+                assert_eq!(count as usize, stay.len() - kept.len(), "{name} {mode} {condition}");
+                assert!(count > 0 && !kept.is_empty(), "{name} {mode} {condition}: nothing is tested");
+                stay = kept;
+                assert_eq!(lake.rows(&all).await, stay, "{name} {mode} {condition}");
+                assert!(stay.iter().all(|row| first.contains(row)), "{name} {mode} {condition}");
+            }
+            let ids = format!("SELECT count(*) - count(DISTINCT _row_id) AS twice FROM {name}");
+            let twice = lake.rows(&ids).await;
+            lake.sql(&format!("INSERT INTO {name} SELECT * FROM {name}")).await.unwrap();
+            assert_eq!(lake.rows(&ids).await, twice, "{name}: new rows have ids of their own");
+        }
+    }
+}
+
+/// Partition folders and file names are opaque: whatever is in them, a second and third DELETE find the same files.
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_names_and_partition_values_are_deleted_from_again_and_again() {
+    let values = ["a b", "a+b", "a%20b", "a/b", "#?&=", "ünï ☃", "", " ", "null", "'q'\"", "a=b", "..", "%", "\\"];
+    for (version, mode) in [(2, "merge-on-read"), (2, "copy-on-write"), (3, "merge-on-read"), (3, "copy-on-write")] {
+        let lake = Lake::new().await;
+        lake.sql(&format!(
+            "CREATE TABLE \"odd table\" (\"select\" INT, \"p.q r%s/\" STRING, \"Ä\" INT, \"ä\" INT, count INT) \
+             PARTITIONED BY (\"p.q r%s/\") TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}')"
+        ))
+        .await
+        .unwrap();
+        let quoted = |v: &str| format!("'{}'", v.replace('\'', "''"));
+        let texts: Vec<String> = values.iter().map(|v| quoted(v)).chain(["NULL".to_owned()]).collect();
+        let rows: Vec<String> =
+            (0..4).flat_map(|i| texts.iter().map(move |v| format!("({i}, {v}, {i}, {}, {i})", 10 + i))).collect();
+        lake.sql(&format!("INSERT INTO \"odd table\" VALUES {}", rows.join(", "))).await.unwrap();
+        for (round, condition) in ["\"select\" = 0", "\"Ä\" = 1", "\"ä\" = 12"].into_iter().enumerate() {
+            let count = lake.count(&format!("DELETE FROM \"odd table\" WHERE {condition}")).await;
+            assert_eq!(count, texts.len() as u64, "v{version} {mode} {condition}");
+            let left = lake.rows("SELECT \"p.q r%s/\", count FROM \"odd table\"").await;
+            assert_eq!(left.len(), (3 - round) * texts.len(), "v{version} {mode} {condition}");
+        }
+        for (i, value) in values.iter().enumerate() {
+            let sql =
+                format!("DELETE FROM \"odd table\" AS o WHERE o.\"p.q r%s/\" = {} AND o.count = 3", quoted(value));
+            assert_eq!(lake.count(&sql).await, 1, "v{version} {mode} {value:?}");
+            assert_eq!(lake.rows("SELECT * FROM \"odd table\"").await.len(), values.len() - i, "{value:?}");
+        }
+        assert_eq!(lake.count("DELETE FROM \"odd table\" WHERE \"p.q r%s/\" IS NULL").await, 1);
+    }
+}
+
+/// Only position delete files have that format: appends, vectors and rewritten files are not concerned.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delete_format_that_is_not_written_refuses_position_deletes_alone() {
+    let properties = "'write.delete.format.default' = 'avro'";
+    for (version, mode, fine) in [
+        (2, "copy-on-write", true),
+        (2, "merge-on-read", false),
+        (3, "merge-on-read", true),
+        (3, "copy-on-write", true),
+    ] {
+        let lake = Lake::new().await;
+        lake.sql(&format!(
+            "CREATE TABLE t (a INT) TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}', {properties})"
+        ))
+        .await
+        .unwrap();
+        assert_eq!(lake.count("INSERT INTO t VALUES (1), (2), (3)").await, 3);
+        let outcome = lake.sql("DELETE FROM t WHERE a = 2").await;
+        assert_eq!(lake.rows("SELECT a FROM t").await.len(), if fine { 2 } else { 3 }, "v{version} {mode}");
+        match outcome {
+            Ok(_) => assert!(fine, "v{version} {mode}"),
+            Err(error) => assert!(!fine && error.to_string().contains("write.delete.format.default"), "{error}"),
+        }
+    }
+}
+
+/// A prepared statement reads its tables as they are when it is executed, not as they were when it was prepared.
+#[tokio::test(flavor = "multi_thread")]
+async fn prepared_statements_meet_the_table_as_it_is() {
+    for mode in ["copy-on-write", "merge-on-read"] {
+        let lake = Lake::new().await;
+        lake.sql(&format!("CREATE TABLE t (a INT) TBLPROPERTIES ('write.delete.mode' = '{mode}')")).await.unwrap();
+        lake.sql("INSERT INTO t VALUES (1), (2), (3), (4), (NULL)").await.unwrap();
+        lake.sql("PREPARE gone(int) AS DELETE FROM t WHERE a = $1").await.unwrap();
+        lake.sql("PREPARE more(int) AS INSERT INTO t VALUES ($1)").await.unwrap();
+        lake.sql("PREPARE all_rows AS SELECT a FROM t").await.unwrap();
+        for (statement, count, left) in [
+            ("EXECUTE gone(1)", 1, 4),
+            ("EXECUTE gone(1)", 0, 4),
+            ("EXECUTE more(2)", 1, 5),
+            ("EXECUTE gone(2)", 2, 3),
+            ("EXECUTE gone(NULL)", 0, 3),
+            ("EXECUTE gone(3)", 1, 2),
+        ] {
+            assert_eq!(lake.count(statement).await, count, "{mode} {statement}");
+            assert_eq!(lake.rows("EXECUTE all_rows").await.len(), left, "{mode} {statement}");
+        }
+        let error = lake.sql("PREPARE gone AS SELECT 1").await.unwrap_err().to_string();
+        assert!(error.contains("gone"), "{error}");
+        assert_eq!(lake.count("EXECUTE gone(4)").await, 1, "a second PREPARE of the name changes nothing");
+        lake.sql("DEALLOCATE gone").await.unwrap();
+        assert!(lake.sql("EXECUTE gone(4)").await.is_err());
+        lake.sql("PREPARE gone AS DELETE FROM t").await.unwrap();
+        assert_eq!(lake.count("EXECUTE gone").await, 1);
+        lake.sql("DROP TABLE t").await.unwrap();
+        let error = lake.sql("EXECUTE all_rows").await.unwrap_err().to_string();
+        assert!(error.contains("not found"), "{error}");
+    }
+}
+
+/// What is no condition on one row, and what names more than one table, is refused in words.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_and_targets_that_cannot_be_are_refused_in_words() {
+    let lake = Lake::new().await;
+    lake.sql("CREATE TABLE t (a INT)").await.unwrap();
+    lake.sql("CREATE TABLE u (a INT)").await.unwrap();
+    lake.sql("INSERT INTO t VALUES (1), (2)").await.unwrap();
+    for (sql, words) in [
+        ("DELETE FROM t WHERE a > avg(a)", "aggregate function avg"),
+        ("DELETE FROM t WHERE row_number() OVER () = 1", "window function row_number"),
+        ("DELETE FROM t WHERE a IN (SELECT a FROM u WHERE a = max(a))", "Aggregate functions are not allowed"),
+        ("DELETE FROM t, u WHERE t.a = u.a", "takes one table"),
+        ("DELETE FROM t USING u WHERE t.a = u.a", "takes one table"),
+        ("DELETE FROM t JOIN u ON t.a = u.a", "takes one table"),
+        ("DELETE FROM t LIMIT 1", "LIMIT"),
+        ("DELETE FROM t WHERE a", "non-boolean"),
+    ] {
+        let error = lake.sql(sql).await.unwrap_err().to_string();
+        assert!(error.contains(words) && error.len() < 300, "{sql}: {error}");
+        assert_eq!(lake.rows("SELECT a FROM t").await.len(), 2, "{sql}");
+    }
+}

@@ -260,19 +260,8 @@ impl TableProperties {
     /// Refuses to write to a table whose properties ask for what is not done here and would break its contract:
     /// another file format, encryption, file names of a Java class. `Unsupported` names the property.
     pub fn check_writable(&self) -> Result<()> {
-        let refuse = |name: &str, what: String| {
-            Err(Error::unsupported(format!(
-                "table property {name}: {what}; change the property or write with another engine"
-            )))
-        };
         if self.file_format != FileFormat::Parquet {
             return refuse(DEFAULT_FILE_FORMAT, format!("{} data files are not written", self.file_format.name()));
-        }
-        if self.delete_file_format != FileFormat::Parquet {
-            return refuse(
-                DELETE_DEFAULT_FILE_FORMAT,
-                format!("{} delete files are not written", self.delete_file_format.name()),
-            );
         }
         if self.encryption_key_id.is_some() {
             return refuse(ENCRYPTION_KEY_ID, "encrypted files are not written".to_string());
@@ -282,6 +271,19 @@ impl TableProperties {
             None => Ok(()),
         }
     }
+
+    /// Refuses to write position delete files that the table wants in a format that is not written. Deletion vectors have a
+    /// format of their own.
+    pub fn check_position_deletes_writable(&self) -> Result<()> {
+        match self.delete_file_format {
+            FileFormat::Parquet => Ok(()),
+            other => refuse(DELETE_DEFAULT_FILE_FORMAT, format!("{} delete files are not written", other.name())),
+        }
+    }
+}
+
+fn refuse(name: &str, what: String) -> Result<()> {
+    Err(Error::unsupported(format!("table property {name}: {what}; change the property or write with another engine")))
 }
 
 impl TableMetadata {
@@ -485,15 +487,17 @@ mod tests {
 
     #[test]
     fn contracts_not_honoured_make_a_table_read_only() {
-        for (name, value) in [
-            (DEFAULT_FILE_FORMAT, "orc"),
-            (DELETE_DEFAULT_FILE_FORMAT, "avro"),
-            (ENCRYPTION_KEY_ID, "k"),
-            (LOCATION_PROVIDER_IMPL, "com.example.P"),
-        ] {
+        for (name, value) in
+            [(DEFAULT_FILE_FORMAT, "orc"), (ENCRYPTION_KEY_ID, "k"), (LOCATION_PROVIDER_IMPL, "com.example.P")]
+        {
             let e = read(&[(name, value)]).unwrap().check_writable().unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Unsupported);
             assert!(e.message().contains(name), "{e}");
         }
+        let p = read(&[(DELETE_DEFAULT_FILE_FORMAT, "avro")]).unwrap();
+        p.check_writable().unwrap();
+        let e = p.check_position_deletes_writable().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Unsupported);
+        assert!(e.message().contains(DELETE_DEFAULT_FILE_FORMAT), "{e}");
     }
 }

@@ -192,6 +192,28 @@ async fn rows_that_another_delete_took_are_not_counted_again() {
     }
 }
 
+/// Position delete files of two DELETEs may name one row; it is counted by the first alone.
+#[tokio::test]
+async fn rows_that_position_deletes_took_are_not_counted_again() {
+    let by_file = format!("{MOR}, 'write.delete.granularity' = 'file'");
+    for properties in [MOR, &by_file] {
+        let world = lake(2, properties, &["(1), (2), (3)", "(11), (12)"]).await;
+        let slow = world.calve.sql("DELETE FROM t WHERE k IN (1, 2, 11)").await.unwrap();
+        let plan = slow.create_physical_plan().await.unwrap();
+        world.sql("DELETE FROM t WHERE k = 3").await.unwrap();
+        world.sql("DELETE FROM t WHERE k = 2 OR k = 12").await.unwrap();
+        let batches = datafusion::physical_plan::collect(plan, world.calve.context().task_ctx()).await;
+        match batches {
+            Ok(batches) => {
+                assert_eq!(batches[0].column(0).as_primitive::<UInt64Type>().value(0), 2, "{properties}");
+                assert!(world.keys().await.is_empty(), "{properties}");
+            }
+            Err(error) => panic!("{properties}: {error}"),
+        }
+        world.assert_tidy().await;
+    }
+}
+
 #[tokio::test]
 async fn a_plan_or_update_that_is_given_up_leaves_no_file() {
     for (version, properties) in [(2, MOR), (3, MOR), (2, "")] {
