@@ -17,11 +17,17 @@ pub struct FileIoBuilder {
     stores: BTreeMap<String, StoreEntry>,
     map: LocationMap,
     cache: IoCache,
+    sync: bool,
 }
 
 impl Default for FileIoBuilder {
     fn default() -> Self {
-        let builder = Self { stores: BTreeMap::new(), map: LocationMap::default(), cache: IoCache::default() };
+        let builder = Self {
+            stores: BTreeMap::new(),
+            map: LocationMap::default(),
+            cache: IoCache::default(),
+            sync: !cfg!(any(test, feature = "testing")),
+        };
         builder.with_local_store(Arc::new(LocalFileSystem::new()))
     }
 }
@@ -54,6 +60,14 @@ impl FileIoBuilder {
         Ok(self)
     }
 
+    /// Whether a local file counts as written only once it is on the disk, so that what was committed outlives a power failure.
+    /// True by default, but false with the feature `testing`, whose many small commits would take minutes longer.
+    #[must_use]
+    pub fn with_sync(mut self, sync: bool) -> Self {
+        self.sync = sync;
+        self
+    }
+
     /// Replaces the caches.
     #[must_use]
     pub fn with_cache(mut self, cache: IoCache) -> Self {
@@ -64,6 +78,6 @@ impl FileIoBuilder {
     /// The finished `FileIo`.
     pub fn build(self) -> FileIo {
         let metrics = Arc::new(IoMetrics::default());
-        FileIo(Arc::new(Inner { stores: self.stores, map: self.map, cache: self.cache, metrics }))
+        FileIo(Arc::new(Inner { stores: self.stores, sync: self.sync, map: self.map, cache: self.cache, metrics }))
     }
 }

@@ -82,7 +82,8 @@ fn prune(root: &Path) {
     }
 }
 
-fn local_path(r: &ResolvedLocation) -> Result<Option<PathBuf>> {
+/// The file or folder of a local location; `None` for one in another store.
+pub(super) fn local_path(r: &ResolvedLocation) -> Result<Option<PathBuf>> {
     if !r.local {
         return Ok(None);
     }

@@ -11,6 +11,7 @@ mod directories;
 mod location;
 mod metrics;
 mod store_error;
+mod sync;
 mod upload;
 
 #[cfg(test)]
@@ -58,6 +59,8 @@ pub struct FileIo(Arc<Inner>);
 
 struct Inner {
     stores: BTreeMap<String, StoreEntry>,
+    /// Whether local files are forced to the disk.
+    sync: bool,
     map: LocationMap,
     cache: IoCache,
     metrics: Arc<IoMetrics>,
@@ -220,7 +223,8 @@ impl FileIo {
         let r = self.resolve_location(location)?;
         self.0.metrics.write(bytes.len() as u64);
         let put = r.store.put(&r.path, PutPayload::from_bytes(bytes)).await;
-        put.map(|_| ()).map_err(|e| store_error::convert("write", location, e, r.local))
+        put.map_err(|e| store_error::convert("write", location, e, r.local))?;
+        self.settle(&r, location).await
     }
 
     /// Writes a file if there is none, in one atomic step: readers see the whole file or none, and of several callers one
@@ -233,7 +237,7 @@ impl FileIo {
         self.0.metrics.write(bytes.len() as u64);
         let put = r.store.put_opts(&r.path, PutPayload::from_bytes(bytes), PutMode::Create.into()).await;
         put.map(|_| ()).map_err(|e| {
-            let ambiguous = store_error::is_ambiguous(&e);
+            let ambiguous = store_error::is_ambiguous(&e, r.local);
             let e = match &e {
                 // Some stores answer a failed condition as such.
                 object_store::Error::Precondition { .. } | object_store::Error::NotModified { .. } => {
@@ -242,13 +246,15 @@ impl FileIo {
                 _ => store_error::convert("create", location, e, r.local),
             };
             if ambiguous { e.with_context(store_error::AMBIGUOUS, "the file may have been written") } else { e }
-        })
+        })?;
+        let settled = self.settle(&r, location).await;
+        settled.map_err(|e| e.with_context(store_error::AMBIGUOUS, "the file is written, if there is no power failure"))
     }
 
     /// Starts writing a large file of a new, unique name.
     pub async fn upload(&self, location: &str) -> Result<Upload> {
         let r = self.resolve_location(location)?;
-        Ok(Upload::new(r.store, r.path, location.to_string(), r.local, Arc::clone(&self.0.metrics)))
+        Ok(Upload::new(r, location.to_string(), self.0.sync, Arc::clone(&self.0.metrics)))
     }
 
     /// Whether a file exists.

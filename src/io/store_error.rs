@@ -1,5 +1,7 @@
 //! From the errors of object_store to ours.
 
+use std::io;
+
 use crate::{Error, ErrorKind};
 
 /// Context name that an error of [`FileIo::create`](super::FileIo::create) carries when the object may exist after all.
@@ -39,9 +41,13 @@ fn is_staging_name(location: &str) -> bool {
     name.split_once('#').is_some_and(|(_, s)| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether the object may have been written although `error` came back.
-pub(crate) fn is_ambiguous(error: &object_store::Error) -> bool {
+/// Whether the object may have been written although `error` came back. A local file has its name only once it is whole, so
+/// one that the system did not let begin or fill is not there.
+pub(crate) fn is_ambiguous(error: &object_store::Error, local: bool) -> bool {
     use object_store::Error as E;
+    if local && io_kind(error).is_some_and(|kind| NOT_WRITTEN.contains(&kind)) {
+        return false;
+    }
     !matches!(
         error,
         E::NotFound { .. }
@@ -52,6 +58,27 @@ pub(crate) fn is_ambiguous(error: &object_store::Error) -> bool {
             | E::PermissionDenied { .. }
             | E::Unauthenticated { .. }
     )
+}
+
+const NOT_WRITTEN: [io::ErrorKind; 6] = [
+    io::ErrorKind::NotADirectory,
+    io::ErrorKind::PermissionDenied,
+    io::ErrorKind::QuotaExceeded,
+    io::ErrorKind::ReadOnlyFilesystem,
+    io::ErrorKind::StorageFull,
+    io::ErrorKind::TooManyLinks,
+];
+
+/// What the system said, if an error of its own lies below.
+fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
+    let mut at: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = at {
+        if let Some(found) = error.downcast_ref::<io::Error>() {
+            return Some(found.kind());
+        }
+        at = error.source();
+    }
+    None
 }
 
 /// `text` without the query part and the user part of every URL in it.
@@ -79,6 +106,15 @@ pub(crate) fn redact(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_leaves_no_doubt() {
+        let error =
+            |kind: io::ErrorKind| object_store::Error::Generic { store: "x", source: io::Error::from(kind).into() };
+        assert!(!is_ambiguous(&error(io::ErrorKind::StorageFull), true));
+        assert!(is_ambiguous(&error(io::ErrorKind::StorageFull), false));
+        assert!(is_ambiguous(&error(io::ErrorKind::TimedOut), true));
+    }
 
     #[test]
     fn redacts_queries_and_users() {

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
+use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
 
 use super::metrics::IoMetrics;
-use super::store_error;
+use super::{ResolvedLocation, store_error, sync};
 use crate::{Error, Result};
 
 /// Bytes gathered before an upload goes in parts. Every part but the last has this size.
@@ -22,10 +21,10 @@ const PARTS_IN_FLIGHT: usize = 4;
 /// cleans up must delete the location.
 #[derive(Debug)]
 pub struct Upload {
-    store: Arc<dyn ObjectStore>,
-    path: Path,
+    to: ResolvedLocation,
     location: String,
-    local: bool,
+    /// Whether a local file is forced to the disk.
+    sync: bool,
     metrics: Arc<IoMetrics>,
     pending: Vec<Bytes>,
     pending_bytes: usize,
@@ -34,14 +33,8 @@ pub struct Upload {
 }
 
 impl Upload {
-    pub(crate) fn new(
-        store: Arc<dyn ObjectStore>,
-        path: Path,
-        location: String,
-        local: bool,
-        metrics: Arc<IoMetrics>,
-    ) -> Self {
-        Self { store, path, location, local, metrics, pending: Vec::new(), pending_bytes: 0, total: 0, parts: None }
+    pub(super) fn new(to: ResolvedLocation, location: String, sync: bool, metrics: Arc<IoMetrics>) -> Self {
+        Self { to, location, sync, metrics, pending: Vec::new(), pending_bytes: 0, total: 0, parts: None }
     }
 
     /// The location written to.
@@ -70,7 +63,7 @@ impl Upload {
         if self.pending_bytes < PART_BYTES {
             return Ok(());
         }
-        let upload = self.store.put_multipart(&self.path).await.map_err(|e| self.failed(e))?;
+        let upload = self.to.store.put_multipart(&self.to.path).await.map_err(|e| self.failed(e))?;
         let mut parts = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
         self.pending_bytes = 0;
         for bytes in std::mem::take(&mut self.pending) {
@@ -87,9 +80,12 @@ impl Upload {
             Some(parts) => parts.finish().await.map_err(|e| self.failed(e))?,
             None => {
                 let payload = PutPayload::from_iter(std::mem::take(&mut self.pending));
-                self.store.put(&self.path, payload).await.map_err(|e| self.failed(e))?
+                self.to.store.put(&self.to.path, payload).await.map_err(|e| self.failed(e))?
             }
         };
+        if self.sync {
+            sync::settle(&self.to, &self.location).await?;
+        }
         Ok(self.total)
     }
 
@@ -102,7 +98,7 @@ impl Upload {
     }
 
     fn failed(&self, error: object_store::Error) -> Error {
-        store_error::convert("write", &self.location, error, self.local)
+        store_error::convert("write", &self.location, error, self.to.local)
     }
 }
 

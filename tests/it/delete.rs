@@ -1,5 +1,7 @@
 //! DELETE on tables that other engines wrote.
 
+use std::collections::BTreeSet;
+
 use crate::support::Lake;
 
 /// Deletes from a copy of a golden table and compares with the rows that SQL says stay.
@@ -157,6 +159,10 @@ async fn deletes_on_copies_of_lineage_tables_keep_row_ids() {
             let lake = Lake::new().await;
             lake.copy_golden(name);
             let all = format!("SELECT *, _row_id, _last_updated_sequence_number FROM {name}");
+            // Without the padding, which depends on the other rows.
+            let plain = |rows: &[String]| -> BTreeSet<String> {
+                rows.iter().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+            };
             let first = lake.rows(&all).await;
             let mut stay = first.clone();
             for (mode, condition) in modes.into_iter().zip(["id % 4 = 0", "id % 3 = 1", "_pos % 2 = 1"]) {
@@ -167,7 +173,7 @@ async fn deletes_on_copies_of_lineage_tables_keep_row_ids() {
                 assert!(count > 0 && !kept.is_empty(), "{name} {mode} {condition}: nothing is tested");
                 stay = kept;
                 assert_eq!(lake.rows(&all).await, stay, "{name} {mode} {condition}");
-                assert!(stay.iter().all(|row| first.contains(row)), "{name} {mode} {condition}");
+                assert!(plain(&stay).is_subset(&plain(&first)), "{name} {mode} {condition}");
             }
             let ids = format!("SELECT count(*) - count(DISTINCT _row_id) AS twice FROM {name}");
             let twice = lake.rows(&ids).await;

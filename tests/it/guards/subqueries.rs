@@ -139,7 +139,7 @@ async fn not_in_with_an_operand_that_is_no_column_keeps_unknown() {
         ("(SELECT max(k) FROM e) NOT IN (SELECT k FROM e)", &[1, 2, 3, 4]),
         ("k NOT IN (SELECT NULL FROM s)", &[]),
         (
-            "coalesce(k, 1) NOT IN (SELECT u.k FROM t u WHERE coalesce(u.k, 9) NOT IN (SELECT k FROM s WHERE k = 1))",
+            "coalesce(k, 1) NOT IN (SELECT u.k FROM t u WHERE u.k IS NOT NULL AND coalesce(u.k, 9) NOT IN (SELECT k FROM s WHERE k = 1))",
             &[1, 3],
         ),
         ("k NOT IN (SELECT 1 FROM s)", &[2, 4]),
