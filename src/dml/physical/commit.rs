@@ -121,6 +121,14 @@ impl CommitExec {
         Self::with_guard(table, statement, input, handover, Arc::new(AtomicBool::new(false)))
     }
 
+    /// A DELETE as planned, and what looks for its rows; `None` for other statements.
+    pub(super) fn search(&self) -> Option<(Arc<DeleteStatement>, Arc<dyn ExecutionPlan>)> {
+        match &self.statement {
+            Statement::Delete(delete) => Some((Arc::clone(delete), Arc::clone(&self.input))),
+            _ => None,
+        }
+    }
+
     fn with_guard(
         table: Table,
         statement: Statement,

@@ -3,6 +3,7 @@
 //! Finds the target's own scan in the physical input by its token, takes out the files that the condition covers whole or
 //! not at all, and puts writer and commit node on top. When no file is left to read there is no scan in the plan.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, col, ident};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, col, ident};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
@@ -310,23 +311,24 @@ pub(crate) async fn find_rows(
     let condition = condition.map(|condition| guarded_condition(condition, table, &source)).transpose();
     let condition = condition.map_err(from_datafusion)?;
     let (schema, input) = row_addresses(source, table, condition.clone()).map_err(from_datafusion)?;
-    let physical = state.create_physical_plan(&input).await.map_err(from_datafusion)?;
-    let target =
-        plan_target(table, Files::Droppable, condition.as_ref(), &schema, physical, token, state.config_options())
-            .map_err(from_datafusion)?;
-    let writer = Arc::new(RowDeltaWriterExec::new(
-        table.clone(),
-        RowKind::Deleted,
-        target.input,
-        Handover::new(table.io.clone()),
-    ));
+    // Planned as the statement is, under its guards; its search runs, its commit does not.
+    let command = Command::Delete { condition: condition.map(Box::new) };
+    let node = RowDeltaNode::try_new(table.clone(), command, input, schema, token).map_err(from_datafusion)?;
+    let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+    let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
+    let commit = (physical.as_ref() as &dyn Any).downcast_ref::<CommitExec>();
+    let Some((delete, search)) = commit.and_then(CommitExec::search) else {
+        return Err(Error::internal(
+            "a DELETE was planned without a commit; is the extension installed in the session?",
+        ));
+    };
     let mut messages = Messages::default();
-    for batch in collect(writer, state.task_ctx()).await.map_err(from_datafusion)? {
+    for batch in collect(search, state.task_ctx()).await.map_err(from_datafusion)? {
         messages.absorb(&batch, &table.metadata)?;
     }
-    let mut deletes = whole_file_deletes(&target.deletes, &target.split.dropped).await?;
-    deletes.extend(position_deletes(&target.deletes, &target.split.scanned, messages.matched).await?);
-    Ok((target.filter, deletes))
+    let mut deletes = whole_file_deletes(&delete.deletes, &delete.dropped).await?;
+    deletes.extend(position_deletes(&delete.deletes, &delete.scanned, messages.matched).await?);
+    Ok((delete.filter.clone(), deletes))
 }
 
 /// The condition as the analyzer guards it, for the choice of files must go by the same.

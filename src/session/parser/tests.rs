@@ -197,7 +197,10 @@ fn errors_say_what_was_expected_and_where() {
         ("create table t (a int) tblproperties ('a' = 'b', 'a' = 'c')", &["property a is given twice"]),
         ("create table t (a int) tblproperties ('a' = b)", &["expected a property value", "found b"]),
         ("create table t (a int) using parquet", &["expected iceberg, found parquet"]),
-        ("create table t (a int) clustered by (a)", &["expected PARTITIONED BY, LOCATION", "found clustered"]),
+        (
+            "create table t (a int) clustered by (a)",
+            &["expected PARTITIONED BY, ORDERED BY, LOCATION", "found clustered"],
+        ),
         ("create table t", &["expected a column list or AS query"]),
         ("create table t ()", &["expected a column name, found )"]),
         ("create table t as delete from x", &["expected a query after AS, found delete"]),
