@@ -45,6 +45,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Format::Automatic)]
     pub(crate) format: Format,
 
+    /// Colour what is typed at the prompt
+    #[arg(long)]
+    pub(crate) color: bool,
+
     /// Reduce printing other than the results and work quietly
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
@@ -151,11 +155,12 @@ mod tests {
     #[test]
     fn the_options_of_datafusion_cli_parse() {
         let line = "calve -c a -c b -f x.sql y.sql -q --format nd-json -m 1g -b 100 --maxrows inf -d 5g -r rc \
-                    --warehouse w --map file:/a=b --map c=d=e --mem-pool-type fair -p /tmp";
+                    --warehouse w --map file:/a=b --map c=d=e --mem-pool-type fair --color -p /tmp";
         let args = Args::try_parse_from(line.split_whitespace()).unwrap();
         assert_eq!(args.command, ["a", "b"]);
         assert_eq!(args.file.len(), 2);
         assert_eq!(args.format, Format::NdJson);
+        assert!(args.color);
         assert_eq!(args.maxrows, MaxRows::Unlimited);
         assert_eq!(args.map, [("file:/a".to_owned(), "b".to_owned()), ("c".to_owned(), "d=e".to_owned())]);
         for line in ["calve --format xml", "calve -b 0", "calve --map a", "calve -c ''", "calve --maxrows x"] {

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
+mod color;
 mod command;
 mod print;
 mod progress;

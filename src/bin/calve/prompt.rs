@@ -1,18 +1,20 @@
 //! The prompt.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 use calve::Error;
 use calve::session::is_complete;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Editor, Helper};
 
 use crate::Failure;
+use crate::color::colored;
 use crate::run::{Shell, is_quit};
 use crate::setup::home_file;
 
@@ -27,7 +29,7 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     let failed = |e: ReadlineError| Error::unavailable("cannot read from the terminal").with_source(e);
     let config = Config::builder().auto_add_history(true).build();
     let mut editor: Editor<Statements, FileHistory> = Editor::with_config(config).map_err(failed)?;
-    editor.set_helper(Some(Statements));
+    editor.set_helper(Some(Statements { color: shell.is_colored() }));
     let history = home_file(HISTORY);
     if let Some(file) = &history {
         // there is none the first time
@@ -59,8 +61,10 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     }
 }
 
-/// Submits a line when it is a command or a whole statement.
-struct Statements;
+/// Submits a line when it is a command or a whole statement, and colours it if asked to.
+struct Statements {
+    color: bool,
+}
 
 impl Validator for Statements {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
@@ -78,6 +82,14 @@ impl Hinter for Statements {
     type Hint = String;
 }
 
-impl Highlighter for Statements {}
+impl Highlighter for Statements {
+    fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        if self.color { Cow::Owned(colored(line)) } else { Cow::Borrowed(line) }
+    }
+
+    fn highlight_char(&self, _line: &str, _pos: usize, _kind: CmdKind) -> bool {
+        self.color
+    }
+}
 
 impl Helper for Statements {}

@@ -21,6 +21,7 @@ pub(crate) struct Shell {
     session: Calve,
     runtime: Runtime,
     options: PrintOptions,
+    color: bool,
 }
 
 /// How a statement ended.
@@ -34,11 +35,16 @@ pub(crate) enum Outcome {
 impl Shell {
     pub(crate) fn new(session: Calve, runtime: Runtime, args: &Args) -> Self {
         let options = PrintOptions { format: args.format, quiet: args.quiet, maxrows: args.maxrows };
-        Self { session, runtime, options }
+        Self { session, runtime, options, color: args.color }
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
         self.options.quiet
+    }
+
+    /// Whether what is typed is coloured.
+    pub(crate) fn is_colored(&self) -> bool {
+        self.color
     }
 
     /// Runs the statements and commands of a file, up to the first that fails.

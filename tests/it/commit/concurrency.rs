@@ -107,6 +107,20 @@ async fn of_an_update_and_a_delete_of_the_whole_file_exactly_one_wins() {
     }
 }
 
+/// Arithmetic that wraps would choose the row whose sum overflows.
+#[tokio::test]
+async fn a_delete_planned_from_rust_is_guarded_as_the_statement_is() {
+    let world = lake(3, MOR, &["(1), (9223372036854775807)"]).await;
+    let condition = world.condition("k + 1 < 0").await;
+    let table = world.table("t").await.unwrap();
+    let planned = plan_delete(&world.calve.context().state(), &table, Some(condition)).await.unwrap_err();
+    let stated = world.sql("DELETE FROM t WHERE k + 1 < 0").await.unwrap_err();
+    assert_eq!(planned.to_string(), stated.to_string());
+    assert!(planned.to_string().to_lowercase().contains("overflow"), "{planned}");
+    assert_eq!(world.keys().await, [1, 9223372036854775807]);
+    assert_eq!(world.plan("k < 5").await.deleted_rows(), 1);
+}
+
 #[tokio::test]
 async fn two_deletes_of_different_rows_of_one_file() {
     for (version, properties, both) in [(2, MOR, true), (3, MOR, false), (2, "", false), (3, "", false)] {
