@@ -32,12 +32,12 @@ pub(super) async fn plan_statement(state: &SessionState, statement: &StatementTe
     each_tree(&mut parsed, &mut |tree| {
         chains::balance(tree)?;
         versioned.name_tables(tree, &rules)?;
-        DeleteQuery::check(tree)?;
         distinct_from::repair(tree);
         ctes::unwrap(tree, &rules);
         Ok(())
     })?;
-    let parsed = changes(state, parsed, &rules).await?;
+    let mut parsed = changes(state, parsed, &rules).await?;
+    each_tree(&mut parsed, &mut |tree| DeleteQuery::check(tree))?;
     if versioned.tokens.iter().any(names_hidden_column) {
         let resolved = with_resolved_names(state, &parsed).await?;
         return plan_tree(state, resolved).await;

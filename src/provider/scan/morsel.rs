@@ -273,12 +273,22 @@ fn in_file(e: DataFusionError, location: &str) -> DataFusionError {
     if !of_reader {
         return e;
     }
+    if let Some(error) = of_filter(&e.to_string()) {
+        return error.into();
+    }
     match from_datafusion(e) {
         own if own.context("file").is_some() => own.into(),
         other => {
             Error::data_invalid("the data file cannot be read").with_context("file", location).with_source(other).into()
         }
     }
+}
+
+/// The error of a condition that the reader evaluates. The reader keeps of it nothing but text, in Rust's spelling of values.
+fn of_filter(text: &str) -> Option<Error> {
+    let (_, cause) = text.split_once("Error evaluating filter predicate: ")?;
+    let cause = cause.replace("DivideByZero", "Divide by zero");
+    Some(Error::invalid_input(format!("the condition cannot be evaluated: {cause}")))
 }
 
 /// The rows of a file of `rows` rows that are not deleted. Positions past the end address no row.

@@ -57,7 +57,8 @@ impl DeleteQuery {
             return Ok(());
         }
         Err(Error::unsupported(
-            "DELETE FROM takes one table and no USING; choose the rows by a subquery: DELETE FROM t WHERE EXISTS (SELECT 1 FROM …)",
+            "DELETE FROM takes one table, USING relations of an Iceberg table alone, and neither with a LIMIT; choose the rows by a subquery: \
+             DELETE FROM t WHERE EXISTS (SELECT 1 FROM …)",
         ))
     }
 
