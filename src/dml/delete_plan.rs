@@ -168,7 +168,8 @@ pub enum RowLevelCommand {
 /// set, else the table property (`write.delete.mode`, …), else copy-on-write.
 ///
 /// # Errors
-/// `Unsupported` for merge-on-read on a format version 1 table, or where the table wants delete files that are not written, `InvalidInput` when the session option is no mode.
+/// `Unsupported` for merge-on-read on a format version 1 table, or where the table wants delete files that are not written;
+/// `InvalidInput` when the session option is no mode.
 pub fn effective_mode(command: RowLevelCommand, table: &Table, options: &ConfigOptions) -> Result<RowLevelMode> {
     let mode = match physical::session_mode(command, options)? {
         Some(mode) => mode,

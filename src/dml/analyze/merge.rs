@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, JoinType, Result, ScalarValue, TableReference, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::Case;
@@ -21,6 +20,7 @@ use datafusion::logical_expr::{
 use uuid::Uuid;
 
 use super::{extension, own_columns, pin_scans, pin_scans_in_expr, row_id};
+use crate::dml::guard::has_subquery;
 use crate::dml::logical::{Change, ChangeKind, Command, OPERATION_COLUMN, Operation, RowDeltaNode};
 use crate::provider::{FILE_COLUMN, IcebergTableProvider, POSITION_COLUMN};
 
@@ -297,11 +297,4 @@ fn target_conjuncts(on: &Expr, dml: &DmlStatement) -> Option<Expr> {
         !columns.is_empty() && columns.iter().all(|c| c.relation.as_ref().is_some_and(|r| *r == dml.table_name))
     };
     split_conjunction(on).into_iter().filter(of_target).cloned().reduce(Expr::and)
-}
-
-fn has_subquery(expr: &Expr) -> bool {
-    let is_one = |e: &Expr| {
-        matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
-    };
-    expr.exists(|e| Ok(is_one(e))).unwrap_or(true)
 }

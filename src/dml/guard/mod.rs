@@ -32,6 +32,7 @@ use crate::provider::IcebergTableProvider;
 pub use arithmetic::CheckedArithmeticRule;
 pub(crate) use arithmetic::checked;
 pub use planning::GuardedPlanner;
+pub(crate) use subqueries::has_subquery;
 
 /// A session's analyzer rules with ours around them: [`GuardRule`] and [`RowLevelDmlRule`] see the statement as written, and
 /// what they build is coerced; [`CheckedArithmeticRule`] needs the final types.

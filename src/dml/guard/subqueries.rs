@@ -424,7 +424,8 @@ fn names_meet(expr: &Expr, plan: &LogicalPlan) -> Result<bool> {
     Ok(meet)
 }
 
-fn has_subquery(expr: &Expr) -> bool {
+/// Whether a subquery stands anywhere in the expression.
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
     let is_one = |e: &Expr| {
         matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
     };
