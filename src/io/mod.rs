@@ -379,7 +379,6 @@ impl FileIo {
     }
 }
 
-/// The file `object` below `dir` (whose path is `prefix`), in the spelling of `dir`.
 /// Why a range of a file could not be read: stores refuse one past the end in ways of their own.
 async fn unread(r: &ResolvedLocation, location: &str, end: u64, error: object_store::Error) -> Error {
     let error = store_error::convert("read", location, error, r.local);
@@ -394,6 +393,7 @@ async fn unread(r: &ResolvedLocation, location: &str, end: u64, error: object_st
     }
 }
 
+/// The file `object` below `dir` (whose path is `prefix`), in the spelling of `dir`.
 fn listed(dir: &str, prefix: &Path, object: ObjectMeta) -> Option<ListedFile> {
     let path = object.location.as_ref();
     let below =
