@@ -342,16 +342,16 @@ impl Run {
         messages.added_data.into_iter().for_each(|file| update.add_data(file));
         let prepared = match twice {
             Some(error) => Err(error),
-            None => self.take_rows(statement, messages.matched, &mut update).await,
+            None => self.take_rows(statement, messages.matched, updated, &mut update).await,
         };
-        let (removal, referenced) = match prepared {
+        let (removed, referenced) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 update.discard().await;
                 return Err(error);
             }
         };
-        let deleted = removal.deleted_rows().saturating_sub(updated);
+        let deleted = removed - updated;
         for (name, value) in [("rows_inserted", inserted), ("rows_updated", updated), ("rows_deleted", deleted)] {
             self.count(name, value);
         }
@@ -377,17 +377,26 @@ impl Run {
         Ok(inserted + updated + deleted)
     }
 
+    /// Takes the matched rows out of their files: how many went, `updated` of them into new ones, and the data files that new
+    /// deletes address.
     async fn take_rows(
         &self,
         statement: &ChangeStatement,
         matched: HashMap<String, PositionBitmap>,
+        updated: u64,
         update: &mut SnapshotUpdate,
-    ) -> crate::Result<(RowRemoval, Vec<Arc<str>>)> {
+    ) -> crate::Result<(u64, Vec<Arc<str>>)> {
         let deletes = position_deletes(&statement.deletes, &statement.scanned, matched).await?;
         let removal = RowRemoval::new(self.table.clone(), statement.mode, deletes)?;
+        let removed = removal.deleted_rows();
+        // Whatever plan the statement got: more new rows than old ones would be rows that nobody wrote.
+        if removed < updated || statement.kind == ChangeKind::Update && removed != updated {
+            return Err(crate::Error::internal(format!("{updated} rows were updated, but {removed} rows went"))
+                .with_context("table", self.table.ident.to_string()));
+        }
         // The rows live on in new files, so a delete that another commit made for them must not be lost.
         let referenced = removal.write(update, Removal::Rewritten).await?;
-        Ok((removal, referenced))
+        Ok((removed, referenced))
     }
 
     async fn overwrite(&self, overwrite: &Overwrite, messages: Messages) -> crate::Result<u64> {
